@@ -1,6 +1,6 @@
-"""nasrlm: architectures as ONNX text in, accuracy and latency per device out.
+"""nasrlm: predict accuracy and latency per device from architectures as ONNX text.
 
-The public names are loaded on first use, so that ``import nasrlm`` costs milliseconds:
+The public names are loaded on first use, so that ``import nasrlm`` takes milliseconds:
 
     >>> import nasrlm
     >>> nasrlm.Objective.parse("latency_ms@pixel3").unit
@@ -12,7 +12,7 @@ The public names are loaded on first use, so that ``import nasrlm`` costs millis
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
+# Type checkers cannot follow __getattr__; tests/test_public_names.py checks that this block and _HOME agree.
 if TYPE_CHECKING:
     from converters import to_measured_text, to_model, to_onnx_text
     from nasrlm import optuna as optuna
@@ -63,7 +63,7 @@ __all__ = [
     "training_examples",
 ]
 
-# The module each public name lives in.
+# The module of each public name.
 _HOME = {
     "AdaptConfig": "studies.tables.adapting",
     "Checkpoint": "nasrlm.checkpoints.checkpoint",
@@ -91,7 +91,7 @@ _HOME = {
     "training_examples": "studies.tables.training_examples",
 }
 
-# Public modules, for studies of one's own: above everything else, like the command line.
+# Public modules for users' own studies; like the command line, they may import all others.
 _MODULES = ("optuna", "pymoo")
 
 

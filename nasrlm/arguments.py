@@ -1,4 +1,4 @@
-"""Checks of a predictor's arguments other than texts: errors say what was expected.
+"""Check the arguments of a predictor other than texts.
 
 N texts, M objectives, Q quantiles.
 """
@@ -21,7 +21,7 @@ def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
     """Return the names of M objectives as a tuple.
 
     Raises:
-        ValueError: one name, whose letters would be read as names, or something else.
+        ValueError: a single string, whose letters would be taken for names, or something else.
     """
     names = _listed(objectives)
     if names is None or not all(isinstance(name, str) for name in names):
@@ -34,7 +34,7 @@ def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
     """Return Q quantile levels as a tuple.
 
     Raises:
-        ValueError: a single number, or levels that do not ``ascend``.
+        ValueError: a single number, something else, or levels that do not ``ascend``.
     """
     levels = _listed(quantiles)
     if levels is None or not all(isinstance(level, Real) for level in levels):
@@ -47,25 +47,25 @@ def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
 
 
 def items_of(given: Iterable[Any]) -> list[Any]:
-    """A list of them; Arrow's as Python's own."""
+    """Return a list of the items, with those of Arrow converted to Python's types."""
     return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
 
 
 def ascend(levels: Sequence[float]) -> bool:
-    """Whether these are one level or more, each in (0, 1) and above the one before."""
+    """Return whether there is at least one level, and all are in (0, 1) and strictly ascending."""
     return len(levels) > 0 and all(a < b for a, b in pairwise((0.0, *levels, 1.0)))
 
 
 def ascend_around_median(levels: Sequence[float]) -> bool:
-    """Whether they ``ascend``, with 0.5 among them."""
+    """Return whether levels ``ascend`` and include 0.5."""
     return 0.5 in levels and ascend(levels)
 
 
 def checked_whole(what: str, number: Any, least: int) -> int:
-    """A whole number, of Python or NumPy.
+    """Return an integer of Python or NumPy as an int; ``what`` starts the error message.
 
     Raises:
-        ValueError: it is none, or below ``least``.
+        ValueError: it is no integer, or below ``least``.
     """
     if not isinstance(number, Integral):
         raise ValueError(f"{what}: expected a whole number, got {number!r}.")
@@ -75,10 +75,10 @@ def checked_whole(what: str, number: Any, least: int) -> int:
 
 
 def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
-    """Return (N, M) numbers, one for each text and objective.
+    """Return values as an (N, M) array, one for each text and objective.
 
     Raises:
-        ValueError: something else.
+        ValueError: they are not numbers, or have another shape.
     """
     try:
         values = np.asarray(given, dtype=np.float64)
@@ -94,11 +94,15 @@ def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[
 def known_values(
     known: Mapping[str, Sequence[float]] | None, texts: Sequence[str], objectives: Sequence[str]
 ) -> FloatArray:
-    """(N, M) values that are known of some of the objectives, NaN for the rest.
+    """Return (N, M) known values, NaN for objectives without any.
+
+    Args:
+        known: N values by objective.
+        texts: N texts.
+        objectives: M names.
 
     Raises:
-        ValueError: values of another objective, of more or fewer texts, that are neither finite nor NaN, or that the
-            objective cannot have.
+        ValueError: values are of another objective, not one per text, infinite, or impossible for their objective.
     """
     if not isinstance(known, Mapping | None):
         raise ValueError(f"known: expected values by objective, got {repr(known)[:60]}.")
@@ -115,7 +119,7 @@ def known_values(
 
 
 def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
-    """Known values of an objective; None is NaN."""
+    """Return known values of an objective as an array; None becomes NaN."""
     try:
         given = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

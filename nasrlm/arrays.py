@@ -1,4 +1,4 @@
-"""Types of arrays, and what is done with many."""
+"""Array types, and standardisation."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ BoolArray = NDArray[np.bool_]
 
 
 def standardised(columns: FloatArray) -> FloatArray:
-    """(N, F) of mean 0 and variance 1, or 0 where all are equal; (N,) likewise."""
+    """Scale the columns of (N, F), or (N,), to mean 0 and variance 1; constant ones become 0."""
     return np.asarray((columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-9), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Answers to texts of several spaces, each by what was learned of its own. N texts."""
+"""Predict texts of several spaces, each with the encoder, calibration and sums of its own space. N texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def objectives_of_spaces(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
-    """What is known of any of these spaces, in the order of decoding."""
+    """Return the objectives that are known in any of these spaces, in decoding order."""
     known = {name for space in set(spaces) for name in predictor.objectives_of(space or TEXT_SPACE)}
     return tuple(name for name in predictor.objectives if name in known)
 
@@ -32,10 +32,10 @@ def predict_by_space(
     quantiles: Sequence[float],
     progress: bool,
 ) -> Prediction:
-    """``Predictor.predict`` of N texts of N spaces, or names of spaces; "", None or NaN where none is known.
+    """Call ``Predictor.predict`` for N texts of N spaces or names of spaces; "", None or NaN if one is not known.
 
     Raises:
-        ValueError: as ``Predictor.predict`` does, or not as many spaces as texts.
+        ValueError: as ``Predictor.predict``, or there are not as many spaces as texts.
     """
     if isinstance(spaces, str) or not isinstance(spaces, Iterable):
         raise ValueError(
@@ -44,9 +44,9 @@ def predict_by_space(
     listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):
         raise ValueError(f"spaces: expected one of each of {len(texts)} texts, got {len(listed)}.")
-    # NaN, as pandas spells none, is no equal of itself.
+    # NaN, which stands for a missing name in pandas, does not equal itself.
     named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
-    of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # of no texts, all
+    of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # without texts, all
     names = of_spaces if objectives is None else checked_names(objectives)
 
     def ask(own: Predictor, some: Sequence[str]) -> FloatArray:
@@ -61,16 +61,16 @@ def answer_by_space(
     spaces: Sequence[str],
     ask: Callable[[Predictor, Sequence[str]], FloatArray],
 ) -> FloatArray:
-    """What ``ask`` gets from the predictor of each row's space, an array with a row a text.
+    """Call ``ask`` once per space, and return the results in the order of the texts.
 
     Args:
         predictor: of all spaces.
         texts: N texts.
-        spaces: N names, empty where none is known.
-        ask: of a space's predictor and its texts.
+        spaces: N names, "" if one is not known.
+        ask: takes the predictor and the texts of one space; returns an array with one row per text.
 
     Raises:
-        UnreadableTextError: a text is empty or too long; its row is that among the N.
+        UnreadableTextError: a text is empty or too long; its row is its index among the N.
     """
     if not texts:
         return ask(predictor, texts)

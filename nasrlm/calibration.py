@@ -1,7 +1,7 @@
-"""Honest quantiles: levels moved so that labels of valid rows fall below the q-quantile a share q of the time.
+"""Calibrate quantiles: adjust levels so that a share q of the labels of valid rows is below the q-quantile.
 
-For every valid row the model's own cumulative probability of the label is known exactly. These scores are uniform
-if the model is calibrated; if not, the conformal distribution of the scores says at which level to ask instead.
+For every valid row the model's cumulative probability of the label is known exactly. These scores are uniform if the
+model is calibrated; if not, their conformal distribution gives the level to use instead.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 
 LEVELS = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
-MIN_TEXTS = 9  # fewer cannot bound an 80 % interval
+MIN_TEXTS = 9  # with fewer, an 80 % interval has no finite bounds
 
-# Objective: the model's level for every level of LEVELS; none if it has too few valid rows.
+# By objective: the model's level for every level of LEVELS; empty if it has too few valid rows.
 Calibration = Mapping[str, Sequence[float]]
 
 
 def fit_calibration(
     scores: Mapping[str, FloatArray], texts: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, list[float]]:
-    """Calibrated levels of every objective of which ``MIN_TEXTS`` different texts have valid labels.
+    """Compute calibrated levels for every objective with valid labels of at least ``MIN_TEXTS`` different texts.
 
-    N rows bound the levels from 1 / (N + 1) to N / (N + 1). Beyond those the model's own level stands, or the most
+    N rows determine the levels from 1 / (N + 1) to N / (N + 1). Beyond those the model's own level is kept, or the most
     extreme score if that is farther out.
 
     Args:
-        scores: of every objective, (N,) cumulative probabilities of its labels; NaN where there is no label.
-        texts: of every objective, N texts that these are of; None if all are different.
+        scores: by objective, (N,) cumulative probabilities of labels; NaN where a row has none.
+        texts: by objective, the N texts of these labels; None if all are different.
 
     Source:
         Chernozhukov, Wüthrich, Zhu 2021, "Distributional conformal prediction".
     """
-    from crepes import ConformalPredictiveSystem  # here: a second, for what only training does
+    from crepes import ConformalPredictiveSystem  # here: takes a second, and only training needs it
 
     middle = len(LEVELS) // 2
     calibration: dict[str, list[float]] = {}
@@ -45,7 +45,7 @@ def fit_calibration(
         if (len(known) if texts is None else num_texts(texts[name], column)) < MIN_TEXTS:
             continue
         system = ConformalPredictiveSystem().fit(known)
-        with warnings.catch_warnings(action="ignore"):  # of levels beyond the bounds
+        with warnings.catch_warnings(action="ignore"):  # warns of levels beyond the bounds
             levels = system.predict_percentiles(
                 [0.0],
                 lower_percentiles=list(100 * LEVELS[:middle]),
@@ -58,15 +58,15 @@ def fit_calibration(
 
 
 def num_texts(texts: Sequence[str], values: FloatArray) -> int:
-    """How many different ones of N texts have any of (N,) values; NaN is none."""
+    """Count the different texts among N that have a finite value."""
     return len(set(compress(texts, np.isfinite(values))))
 
 
 def read_calibration(stored: object) -> Calibration:
-    """What was stored, if it has a level in [0, 1] for every level of LEVELS, none below the one before, or no level.
+    """Check a stored calibration and return it.
 
     Raises:
-        ValueError: it has not.
+        ValueError: an objective has neither no level nor one for every level of LEVELS, in [0, 1] and not descending.
     """
     if not isinstance(stored, dict):
         raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
@@ -79,10 +79,10 @@ def read_calibration(stored: object) -> Calibration:
 
 
 def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
-    """The levels at which to ask the model for calibrated quantiles.
+    """Return the levels at which the model's quantiles are the calibrated ones.
 
     Returns:
-        (M, Q); the quantiles themselves for an objective that was not calibrated.
+        (M, Q) levels; for an objective without calibration, ``quantiles`` themselves.
     """
     grid = [0.0, *LEVELS, 1.0]
     rows = [np.interp(quantiles, grid, [0.0, *(calibration.get(name) or LEVELS), 1.0]) for name in objectives]

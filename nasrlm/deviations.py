@@ -1,4 +1,4 @@
-"""Standard deviations of labels, and of normal distributions that cover them."""
+"""Standard deviations of labels, and of normal distributions with a given coverage."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 
-SMALLEST_DEVIATION = 1e-7  # share of the largest label: what deviates by less is equal in 32 bits
-COVERED = 0.8  # share of the labels within the usual interval, from the 0.1 to the 0.9 quantile
+SMALLEST_DEVIATION = 1e-7  # share of the largest label; labels that deviate by less are equal in 32 bits
+COVERED = 0.8  # coverage of the usual interval, from the 0.1 to the 0.9 quantile
 
 
 def deviation_covering(distance: float) -> float:
-    """Standard deviation of a normal distribution whose 80 % interval reaches ``distance`` from its mean."""
+    """Return the standard deviation of a normal distribution whose 80 % interval reaches ``distance`` from its mean."""
     return distance / NormalDist().inv_cdf((1 + COVERED) / 2)
 
 
 def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:
-    """Standard deviation of labels.
+    """Return the standard deviation of labels.
 
     Args:
         values: labels.
-        of_equal: what to return if they are equal.
-        rounding: share of the largest label up to which they may deviate and still count as equal.
+        of_equal: the result if they are equal.
+        rounding: share of the largest label; labels whose deviation is at most that count as equal.
     """
     deviation = float(values.std())
     return deviation if deviation > rounding * np.abs(values).max() else of_equal

@@ -1,4 +1,4 @@
-"""Encoder results that are kept for the next question about the same text. L text tokens, S states, D width."""
+"""A cache of encoded texts, for repeated predictions of the same text. L text tokens, S states, D width."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from torch import Tensor
 
 
 class EncodedText(NamedTuple):
-    """One text, without padding."""
+    """An encoded text, without padding."""
 
     states: Tensor  # (S, D)
     token_ids: Tensor  # (L,)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory that it takes."""
+        """Memory of its tensors, in bytes."""
         return self.states.nbytes + self.token_ids.nbytes
 
     def clone(self) -> EncodedText:
-        """A copy that holds nothing but itself."""
+        """Return a copy that does not keep the memory of a whole batch alive."""
         return EncodedText(self.states.clone(), self.token_ids.clone())
 
 
 class EncodedTexts:
-    """What an encoder made of texts; those asked for longest ago go first. May be shared by threads.
+    """A cache of encoded texts that drops the least recently used; it may be shared by threads.
 
     Args:
-        max_bytes: of all together; 0 keeps none. A text of 44 tokens and width 128 takes 23 KB.
+        max_bytes: of all texts together; 0 caches none. A text of 44 tokens and width 128 takes 23 KB.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -42,11 +42,11 @@ class EncodedTexts:
         return len(self._kept)
 
     def __reduce__(self) -> tuple[type[EncodedTexts], tuple[int]]:
-        """A copy, pickled or deep, begins empty."""
+        """Make copies, pickled or deep, start empty."""
         return EncodedTexts, (self.max_bytes,)
 
     def find(self, texts: Iterable[str]) -> dict[str, EncodedText]:
-        """Those texts that are known."""
+        """Return the cached ones of these texts."""
         with self._lock:
             found = {text: encoded for text in texts if (encoded := self._kept.get(text)) is not None}
             for text in found:
@@ -54,7 +54,7 @@ class EncodedTexts:
         return found
 
     def keep(self, encoded: Mapping[str, EncodedText]) -> None:
-        """Take up texts, copied: they are views of whole batches."""
+        """Add copies of encoded texts, which are views of whole batches."""
         if self.max_bytes == 0:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Predictions against the labels of a table."""
+"""Compare predictions with the labels of a table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
 from nasrlm.reader import naming_rows
 
-# What tables call space, objective and the metrics of ``Quality``.
+# Headers in tables, of space, objective and the metrics of ``Quality``.
 COLUMNS = ("space", "objective", "rows", "Kendall τ", "Spearman ρ", "mean absolute error", "80 % interval covers")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics by space and objective, and how fast they were predicted.
+    """Metrics by space and objective, and the speed of predicting.
 
     Attributes:
-        quality: space to objective to metrics; coverage is NaN for a head without intervals.
-        predictions_per_second: texts with all objectives of their space and three quantiles, tokenisation included.
+        quality: metrics by space, then by objective; coverage is NaN for a head without intervals.
+        predictions_per_second: texts per second, each with all objectives of its space and three quantiles, including
+            tokenisation.
     """
 
     quality: dict[str, dict[str, Quality]]
@@ -28,10 +29,10 @@ class Evaluation:
 
 
 def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -> Evaluation:
-    """Predict every example and compare with its labels.
+    """Predict all examples and compare them with their labels.
 
     Raises:
-        ValueError: the checkpoint does not know an objective, there are no rows, or a text cannot be read; the message
+        ValueError: the checkpoint does not know an objective, no row has a label, or a text cannot be read; the message
             names its file and row.
     """
     if not examples.any_label:
@@ -45,7 +46,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
         seconds += time.perf_counter() - started
         rows += len(part)
         result[space] = quality(prediction, part.labels)
-        if predictor.checkpoint.model.config.head == "mse":  # points are no intervals that labels could lie in
+        if predictor.checkpoint.model.config.head == "mse":  # a point has no interval
             for metrics in result[space].values():
                 metrics["coverage_80"] = float("nan")
     return Evaluation(result, rows / seconds)

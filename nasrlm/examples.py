@@ -1,4 +1,4 @@
-"""Texts with labels, as training and evaluation read them.
+"""Examples: texts with labels, for training and evaluation.
 
 N rows, M objectives.
 """
@@ -22,11 +22,11 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Origins:
-    """The file and number from which each row was read, for messages.
+    """The file of each row and its number there, for messages.
 
     Attributes:
-        files: (N,) names; empty for a row that is of no file.
-        rows: (N,) their numbers there.
+        files: (N,) names; "" for a row that was read from no file.
+        rows: (N,) numbers in these files.
     """
 
     files: NDArray[np.object_]
@@ -34,7 +34,7 @@ class Origins:
 
     @classmethod
     def of_tables(cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> Origins:
-        """Take the rows of tables, one table after another; their indices are the numbers in the files."""
+        """Return the origins of the rows of several tables, concatenated; numbers are those of the frames' indices."""
         files = np.array(list(map(str, paths)), dtype=object)
         return cls(np.repeat(files, list(map(len, frames))), np.concatenate([frame.index for frame in frames]))
 
@@ -53,10 +53,11 @@ class Examples:
         labels: (N, M), NaN where a row has no label.
         splits: (N,) "train", "valid" or "test".
         spaces: (N,) name of each row's space, for metrics by space.
-        origins: of N rows; None where they were read from no file.
+        origins: of the N rows; None if they were read from no file.
 
     Raises:
-        ValueError: arrays of other shapes or kinds, infinite labels, an objective twice, another split, or empty text.
+        ValueError: arrays have other shapes or types, labels are infinite, objectives repeat, splits are unknown, or a
+            text is empty.
     """
 
     texts: Sequence[str]
@@ -74,11 +75,11 @@ class Examples:
     def of_tables(
         cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path], texts: Sequence[str], objectives: Sequence[str]
     ) -> Examples:
-        """The rows of tables, one after another, each with its text; otherwise as ``make_examples``."""
+        """Make examples from the rows of several tables, concatenated, and their texts, as ``make_examples``."""
         return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, Origins.of_tables(frames, paths))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
+        object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be indexed by its labels
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
             raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
         words = [*self.objectives, *([] if self.spaces.dtype.kind == "U" else self.spaces)]
@@ -117,40 +118,40 @@ class Examples:
 
     @property
     def any_label(self) -> bool:
-        """Whether any row has a label."""
+        """Whether at least one row has a label."""
         return bool(np.isfinite(self.labels).any())
 
     def split(self, name: str) -> Examples:
-        """The rows of one split."""
+        """Return the rows of one split."""
         return self.rows(np.flatnonzero(self.splits == name))
 
     def rows(self, index: NDArray[np.intp]) -> Examples:
-        """The rows at ``index``."""
+        """Return the rows at ``index``."""
         texts = [self.texts[row] for row in index]
         origins = self.origins or Origins(np.full(len(self), "", dtype=object), np.arange(len(self)))
         of_rows = self.labels[index], self.splits[index], self.spaces[index], origins.at(index)
         return Examples(texts, self.objectives, *of_rows)
 
     def number(self, row: int) -> int:
-        """Number of a row in its file, or among the examples if their origins are not known."""
+        """Return the number of a row in its file, or among the examples if origins are not known."""
         return row if self.origins is None else int(self.origins.rows[row])
 
     def file(self, row: int) -> str:
-        """Name of the file from which a row was read; empty if it is of none."""
+        """Return the name of the file from which a row was read; "" if there is none."""
         return "" if self.origins is None else str(self.origins.files[row])
 
     def place(self, row: int) -> str:
-        """File and number of a row in words."""
+        """Return file and number of a row in words."""
         return ", ".join(filter(None, (self.file(row), f"row {self.number(row)}")))
 
     def labelled(self, objectives: Sequence[str]) -> Examples:
-        """The rows that have any of these labels, and only these labels, in this order."""
+        """Return the rows with a label of any of these objectives, and only these objectives, in this order."""
         columns = [self.objectives.index(name) for name in objectives]
         kept = self.rows(np.flatnonzero(np.isfinite(self.labels[:, columns]).any(axis=1)))
         return replace(kept, objectives=tuple(objectives), labels=kept.labels[:, columns])
 
     def by_space(self) -> Iterator[tuple[str, Examples]]:
-        """Every space's rows, with the objectives that a row of it has a label of."""
+        """Yield the rows of every space, with the objectives that have a label in them."""
         for space in np.unique(self.spaces):
             part = self.rows(np.flatnonzero(self.spaces == space))
             columns = np.flatnonzero(np.isfinite(part.labels).any(axis=0))
@@ -158,7 +159,7 @@ class Examples:
                 yield str(space), part.labelled(labelled)
 
     def digest(self) -> str:
-        """Hash of texts, labels and splits: which data a checkpoint has seen."""
+        """Return a hash of texts, labels and splits, which identifies a checkpoint's training data."""
         digest = hashlib.sha256()
         for text, split in zip(self.texts, self.splits, strict=True):
             digest.update(f"{split}\n{text}\n".encode())
@@ -170,9 +171,9 @@ class Examples:
 def make_examples(
     frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str], origins: Origins | None = None
 ) -> Examples:
-    """Examples from a table's rows and their texts.
+    """Make examples from the rows of a table and their texts.
 
-    Rows without ``split`` are for training, and rows without ``space`` of TEXT_SPACE.
+    Rows without ``split`` are train rows, and rows without ``space`` are of TEXT_SPACE.
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = row_splits(frame).to_numpy(dtype=np.str_)
@@ -181,10 +182,10 @@ def make_examples(
 
 
 def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
-    """The split of every row; rows without ``split`` are for training.
+    """Return the split of every row; rows without ``split`` are train rows.
 
     Raises:
-        ValueError: another word than those of SPLITS; the message names the row by the frame's index.
+        ValueError: a split is none of SPLITS; the message names the row by the frame's index.
     """
     if "split" not in frame:
         return pd.Series("train", frame.index)
@@ -196,10 +197,10 @@ def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
 
 
 def row_spaces(frame: pd.DataFrame) -> pd.Series[str]:
-    """The space of every row; TEXT_SPACE where it names none."""
+    """Return the space of every row; TEXT_SPACE for rows that name none."""
     return _filled(frame["space"], TEXT_SPACE) if "space" in frame else pd.Series(TEXT_SPACE, frame.index)
 
 
 def _filled(words: pd.Series[str], default: str) -> pd.Series[str]:
-    """Words, and a default where there is none."""
+    """Replace missing and empty words by a default."""
     return words.astype(object).replace("", None).fillna(default).astype(str)

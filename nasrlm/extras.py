@@ -1,4 +1,4 @@
-"""Packages that are only installed with an extra of this one."""
+"""Check for packages that are only installed with an extra of this one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ def check_extra(what: str, extra: str, *packages: str) -> None:
     """Check, before any work is done, that packages are installed.
 
     Args:
-        what: needs them, with which the message begins.
-        extra: that has them.
-        packages: by the names that are imported.
+        what: needs them; the message begins with it.
+        extra: name of the extra that installs them.
+        packages: names under which they are imported.
 
     Raises:
-        ImportError: one is not; the command line tells it in a line.
+        ImportError: one is not installed; the command line prints it as one line.
     """
     for package in packages:
         if find_spec(package) is None:

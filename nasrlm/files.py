@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files atomically, and check paths before long work."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-LOCK_FILE = ".lock"  # in a folder while somebody works there
+LOCK_FILE = ".lock"  # in a folder while a process works there
 TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
 _UMASK_LOCK = threading.Lock()
 
 
 class UnwritableError(OSError):
-    """A file cannot be written; one line that names it."""
+    """The error for a file that cannot be written; one line that names it."""
 
 
 class BusyFolderError(ValueError):
-    """Somebody else writes to a folder; one line that names it."""
+    """The error for a folder that another process or thread writes to; one line that names it."""
 
 
 @contextmanager
 def only_one_in(folder: Path, work: str) -> Iterator[None]:
-    """Make a folder and work there alone, until the block or the process ends; a new one that stays empty is removed.
+    """Create a folder and lock it until the block or the process ends; a new folder that stays empty is removed.
 
     Args:
         folder: to work in.
-        work: what is done there, for the message: "search".
+        work: the kind of work, for the message, such as "search".
 
     Raises:
-        BusyFolderError: another process, or thread, works there.
+        BusyFolderError: another process or thread has locked it.
         OSError: it cannot be written.
     """
-    from filelock import FileLock, Timeout  # here: 25 ms, of which most commands have no use
+    from filelock import FileLock, Timeout  # here: takes 25 ms, and most commands do not need it
 
     was_there, lock = folder.exists(), FileLock(folder / LOCK_FILE, timeout=0)
     try:
@@ -63,12 +63,12 @@ def only_one_in(folder: Path, work: str) -> Iterator[None]:
         (folder / LOCK_FILE).unlink(missing_ok=True)
         lock.release()
         if not was_there:
-            with suppress(OSError):  # something has been written to it
+            with suppress(OSError):  # the folder is not empty
                 folder.rmdir()
 
 
 def write_atomically(path: Path, contents: bytes) -> None:
-    """Write beside ``path``, then rename: a reader sees the old file or the new one.
+    """Write a file beside ``path``, then rename it, so that a reader sees either the old file or the new one.
 
     Raises:
         UnwritableError: the folder cannot be written, or its disk is full; the message names the file.
@@ -79,7 +79,7 @@ def write_atomically(path: Path, contents: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside ``path`` to write to, which takes its place at the end, or is removed if that fails.
+    """Yield a temporary file beside ``path`` to write to; it replaces ``path`` at the end, or is removed on failure.
 
     Raises:
         UnwritableError: the folder cannot be written, or its disk is full; the message names the file.
@@ -94,7 +94,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as e:
         if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
-            raise  # of something else that is done meanwhile
+            raise  # not about this file
         full = e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         advice = "Free some space." if full else "Name a folder you may write."
         raise UnwritableError(f"{path}: expected to write this file, got {e.strerror}. {advice}") from e
@@ -104,7 +104,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Strict JSON: NaN and infinities, which it has no word for, become null."""
+    """Return strict JSON, in which NaN and infinities become null."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
@@ -113,7 +113,7 @@ def check_table_path(path: Path) -> None:
 
     Raises:
         ValueError: it ends in none of .parquet, .csv and .jsonl, or is a folder.
-        OSError: the folder that it is in cannot be written; the message names it.
+        OSError: its folder cannot be written; the message names it.
     """
     if path.suffix not in TABLE_ENDINGS:
         ending = path.suffix or "no ending"
@@ -124,7 +124,7 @@ def check_table_path(path: Path) -> None:
 
 
 def check_not_read(out: Path, *given: Path | str | None) -> None:
-    """Check that a file to be written is none of those that are read.
+    """Check that an output file is none of the input files.
 
     Raises:
         ValueError: it is one of them.
@@ -134,7 +134,7 @@ def check_not_read(out: Path, *given: Path | str | None) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """Hash of a file's bytes.
+    """Return the SHA-256 of a file.
 
     Raises:
         OSError: it cannot be read.
@@ -144,10 +144,10 @@ def file_digest(path: Path) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Check, before long work, that a folder can be written, which need not exist yet.
+    """Check, before long work, that a folder, which need not exist yet, can be written.
 
     Raises:
-        OSError: nothing can be written there; the message names it.
+        OSError: it cannot be written; the message names it.
     """
     nearest = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.exists())
     try:
@@ -157,17 +157,17 @@ def check_folder(folder: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as its ending says: .parquet, .csv or .jsonl. Raises what ``check_table_path`` does."""
+    """Write a table in the format of the path's ending: .parquet, .csv or .jsonl. Raises as ``check_table_path``."""
     check_table_path(path)
     buffer = io.BytesIO()
     if path.suffix == ".parquet":
         frame.to_parquet(buffer, index=False)
     elif path.suffix == ".csv":
         text = frame.to_csv(index=False)
-        if "\r" in text:  # which ends a row where it is not quoted
+        if "\r" in text:  # an unquoted one would end a row
             text = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
         buffer.write(text.encode())
-    else:  # not by pandas, which keeps ten decimals
+    else:  # pandas would round to ten decimals
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
         buffer.write("".join(f"{to_json(row)}\n" for row in rows).encode())
     write_atomically(path, buffer.getvalue())
@@ -176,13 +176,13 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 def make_readable(path: Path) -> None:
     """Give a file the permissions that the umask allows.
 
-    Temporary files, and those that safetensors writes, are otherwise readable by their owner alone.
+    Otherwise temporary files, and those that safetensors writes, are readable only by their owner.
     """
     path.chmod(0o666 & ~_umask())
 
 
 def _umask() -> int:
-    with _UMASK_LOCK:  # it is told only while it is another: of two threads one would keep that
+    with _UMASK_LOCK:  # reading the umask means changing it for a moment, and two threads could keep the changed one
         mask = os.umask(0o022)
         os.umask(mask)
     return mask

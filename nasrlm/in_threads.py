@@ -1,4 +1,4 @@
-"""Work on many things in several threads, its results in order."""
+"""Map a function over items in several threads, with results in order."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-AHEAD = 4  # things that wait for each worker
+AHEAD = 4  # items queued per worker
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def in_threads(work: Callable[[T], R], things: Iterable[T], num_workers: int) -> Iterator[R]:
-    """What ``work`` gives of every thing, in order; things are made as workers become free.
+    """Yield the result of ``work`` for every item, in order; items are taken from the iterable as workers become free.
 
-    After an error, or when nobody asks for more, what waits is not worked on.
+    After an error, or if the iterator is closed, queued items are cancelled.
     """
     if num_workers == 1:
         yield from map(work, things)

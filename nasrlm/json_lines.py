@@ -1,4 +1,4 @@
-"""Results that are appended one JSON line each: a run that is killed has lost nothing that was finished."""
+"""Append results to a file as JSON lines, so that a killed run loses none that were finished."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nasrlm.files import to_json, write_atomically
 
 
 def finished_lines(path: Path) -> list[bytes]:
-    """The whole lines of a file, none if there is no file; without a last one that a killed run was writing.
+    """Return the complete lines of a file, without a last one that a killed run left incomplete; none without a file.
 
     Raises:
-        ValueError: what is written at its end begins no JSON object, so no run has written it.
+        ValueError: an incomplete last line does not begin a JSON object, so it was not written by a run.
     """
     whole, broken = _parts(path)
     if broken and not broken.startswith(b"{"):
@@ -25,7 +25,7 @@ def finished_lines(path: Path) -> list[bytes]:
 
 
 def append_line(path: Path, values: Mapping[str, Any]) -> None:
-    """Add a line and have it on the disk; a last one that is not whole is cut off."""
+    """Append a line and flush it to the disk; an incomplete last line is removed before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not _ends_with_a_line(path):
         write_atomically(path, _parts(path)[0])
@@ -36,7 +36,7 @@ def append_line(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _ends_with_a_line(path: Path) -> bool:
-    """Whether a file ends with a whole line, is empty or is missing; reads only its last byte, as files grow long."""
+    """Return whether a file ends with a complete line, is empty or is missing; reads only its last byte."""
     if not path.is_file():
         return True
     with path.open("rb") as stream:
@@ -45,6 +45,6 @@ def _ends_with_a_line(path: Path) -> bool:
 
 
 def _parts(path: Path) -> tuple[bytes, bytes]:
-    """The whole lines, and what follows them."""
+    """Return the complete lines of a file, and the rest."""
     whole, newline, broken = (path.read_bytes() if path.is_file() else b"").rpartition(b"\n")
     return whole + newline, broken

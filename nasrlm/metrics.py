@@ -1,4 +1,4 @@
-"""How well predictions rank and cover measurements. N rows, M objectives."""
+"""Metrics of predictions: rank correlation with labels, error, and coverage of intervals. N rows, M objectives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIN_ROWS = 2
 
 
 class Quality(TypedDict):
-    """Metrics of one objective on the rows that have its label."""
+    """Metrics of one objective on the rows that have a label of it."""
 
     n: int
     kendall_tau: float
@@ -24,14 +24,14 @@ class Quality(TypedDict):
 
 
 def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
-    """Rank correlation of each objective, ties counted (tau-b).
+    """Compute Kendall's rank correlation of each objective, with ties counted (tau-b).
 
     Args:
-        predicted: (N, M) objectives in their own units; (N,) of one.
-        measured: (N, M) or (N,), rows matching ``predicted``; NaN rows are left out objective by objective.
+        predicted: (N, M) objectives in their own units; (N,) for one objective.
+        measured: (N, M) or (N,), rows matching ``predicted``; rows with NaN are left out for each objective.
 
     Returns:
-        (M,) in [-1, 1], or a float of vectors; NaN where an objective is constant or has fewer than two rows.
+        (M,) in [-1, 1], or a float for (N,) inputs; NaN where an objective is constant or has fewer than two rows.
 
     Raises:
         ValueError: shapes differ.
@@ -39,13 +39,13 @@ def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any
     Source:
         Kendall 1945, "The treatment of ties in ranking problems".
     """
-    from scipy import stats  # here: half a second, of which predicting has no use
+    from scipy import stats  # here: takes half a second, and predicting does not need it
 
     return _columns(predicted, measured, lambda a, b: float(stats.kendalltau(a, b).statistic))
 
 
 def judged_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
-    """``kendall_tau``, but 0 of equal predictions where labels differ: what has collapsed ranks nothing."""
+    """Compute ``kendall_tau``, but 0 instead of NaN if all predictions are equal while labels differ (collapse)."""
     taus = kendall_tau(predicted, measured)
     for column, labels in enumerate(measured.T):
         known = np.isfinite(labels)
@@ -55,27 +55,27 @@ def judged_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
 
 
 def tau_of(predicted: FloatArray, measured: FloatArray) -> float:
-    """Kendall τ of one objective, of (N,) values; otherwise as ``kendall_tau``."""
+    """Compute Kendall's τ of one objective from (N,) values, as ``kendall_tau``."""
     return float(kendall_tau(predicted, measured))
 
 
 def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
-    """Rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
+    """Compute Spearman's rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
     from scipy import stats
 
     return _columns(predicted, measured, lambda a, b: float(stats.spearmanr(a, b).statistic))
 
 
 def rho_of(predicted: FloatArray, measured: FloatArray) -> float:
-    """Spearman ρ of one objective, of (N,) values; otherwise as ``spearman_rho``."""
+    """Compute Spearman's ρ of one objective from (N,) values, as ``spearman_rho``."""
     return float(spearman_rho(predicted, measured))
 
 
 def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
-    """Metrics of every objective that has at least two labels.
+    """Compute the metrics of every objective that has at least two labels.
 
     Args:
-        prediction: quantiles of N rows and M objectives, the outer ones an 80 % interval.
+        prediction: quantiles of N rows and M objectives, the outer ones being an 80 % interval.
         measured: (N, M) labels, NaN where there is none.
     """
     result: dict[str, Quality] = {}
@@ -98,7 +98,7 @@ def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
 
 
 def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> FloatArray:
-    """(M,) shares of the labels that are known and lie within their intervals; NaN of an objective without any.
+    """Compute (M,) shares of labels that lie within their intervals; NaN for an objective without labels or intervals.
 
     Args:
         low: (N, M); NaN where there is no interval.

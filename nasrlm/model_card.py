@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: README.md beside the weights, and the same facts in config.json."""
+"""The card of a checkpoint: README.md beside the weights, and the same facts in config.json."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def release(
         result: of ``train``.
         measured: metrics on test rows, if there are any.
         config: of the run.
-        config_path: as it was named on the command line, for the card.
-        caveats: of ``calibration_caveats``.
+        config_path: path of the config as named on the command line, for the card.
+        caveats: from ``calibration_caveats``.
     """
     steps = _earlier_steps(config)
     steps.append(train_step(config_path, result.steps, result.seconds, config.device))
@@ -60,25 +60,25 @@ def adapted(
     tables: Sequence[Path],
     spaces: Sequence[str],
 ) -> Checkpoint:
-    """A checkpoint that has learned objectives from a few labels, with a card that says so.
+    """Add to an adapted checkpoint's card that it has learned objectives from a few labels.
 
     Args:
-        checkpoint: that has learned them, with the card of the one before.
-        objectives: that were learned; what was measured of them before is forgotten.
-        labels: numbers of labels of each.
-        tables: that they are from.
-        spaces: of its networks.
+        checkpoint: the adapted one, with the card of the one before.
+        objectives: those learned; their earlier metrics are removed from the card.
+        labels: number of labels of each.
+        tables: of the labels.
+        spaces: of the labelled networks.
     """
     return _with_step(checkpoint, adapt_step(objectives, labels, tables, spaces))
 
 
 def refined(checkpoint: Checkpoint, changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
-    """A checkpoint whose costs are sums or no longer are, with a card that says so.
+    """Add to a refined checkpoint's card which costs became sums or no longer are.
 
     Args:
-        checkpoint: that has the sums, with the card of the one before.
-        changed: by space its objectives that are sums or were; what was measured of them before is forgotten.
-        tables: that the labels are from.
+        checkpoint: the refined one, with the card of the one before.
+        changed: by space, the objectives that are or were sums; their earlier metrics are removed from the card.
+        tables: of the labels.
     """
     return _with_step(checkpoint, refine_step(changed, tables))
 
@@ -93,7 +93,10 @@ def _with_step(checkpoint: Checkpoint, step: Step) -> Checkpoint:
 
 
 def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
-    """README.md of what ``adapted`` or ``refined`` gave: the one before without what no longer holds, and that."""
+    """Return README.md for a checkpoint from ``adapted`` or ``refined``.
+
+    It is that of the folder ``before`` without lines that no longer hold, followed by a description of the last step.
+    """
     readme = before / README
     text = readme.read_text(encoding="utf-8") if readme.is_file() else UNTITLED
     step = steps_of(checkpoint.card)[-1]
@@ -106,14 +109,14 @@ def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
 
 
 def _is_measured(line: str, step: Step) -> bool:
-    """Whether a line is a row of the table of test rows, of something that a step changed."""
+    """Return whether a line is a row of the table of metrics, for an objective that a step changed."""
     cells = [cell.strip() for cell in line.split("|")]
     return line.startswith("|") and len(cells) > 2 and cells[2] in changed_of(step, cells[1])
 
 
 def _is_told(line: str, step: Step) -> bool:
-    """Whether a line tells which costs are sums, or how an earlier step learned objectives that this one has all
-    learned again.
+    """Return whether a step replaces a line: one that lists costs that are sums, or an earlier step whose objectives
+    this step has all learned again.
     """
     told = line.removeprefix("- ")
     if told.startswith(f"`{REFINE}`"):
@@ -125,7 +128,7 @@ def _is_told(line: str, step: Step) -> bool:
 
 
 def _told_sums(checkpoint: Checkpoint) -> list[str]:
-    """Which costs are sums, in a sentence; none where none is."""
+    """Return a sentence on which costs are sums; none if there are no sums."""
     if not checkpoint.sums_by_space:
         return []
     of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in sums)}" for space, sums in checkpoint.sums_by_space.items()]
@@ -133,7 +136,7 @@ def _told_sums(checkpoint: Checkpoint) -> list[str]:
 
 
 def _validated(checkpoint: Checkpoint) -> str:
-    """What the valid split was used for."""
+    """Say, in words, what the valid split was used for."""
     if checkpoint.calibration or any(checkpoint.calibration_by_space.values()):
         return "Stopped and calibrated by the valid split"
     if checkpoint.model.config.head == "mse":
@@ -147,7 +150,7 @@ def _own_encoders(spaces: Iterable[str]) -> list[str]:
 
 
 def _earlier_steps(config: TrainConfig) -> list[Step]:
-    """The commands that trained the checkpoint this one was fine-tuned from."""
+    """Return the steps of the checkpoint that this one was fine-tuned from."""
     if config.initial_checkpoint is None:
         return []
     return steps_of(Checkpoint.from_pretrained(config.initial_checkpoint).card)

@@ -1,4 +1,4 @@
-"""Users' functions that are named as ``module:function``."""
+"""Import users' functions that are named as ``module:function``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def of_module(name: str) -> str:
-    """How to name a function whose file is named instead of its module; "" of any other name."""
+    """Return advice if a name gives a file instead of a module; "" for any other name."""
     file, _, function = name.rpartition(":")
     return f"Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
 
 
 def named_function(name: str, what: str) -> Callable[..., Any]:
-    """The function ``module:function``.
+    """Import the function ``module:function``.
 
     Args:
         name: of module and function.
-        what: it is for, with which a message begins.
+        what: the purpose of the function; error messages begin with it.
 
     Raises:
         ValueError: there is no such module or function; the module's own errors pass through.
@@ -32,7 +32,7 @@ def named_function(name: str, what: str) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and lacks another
+            raise  # the module exists, but imports one that does not
         hint = of_module(name) or "Is it on PYTHONPATH?"
         raise ValueError(f"{what} {name}: expected a module {module_name}, got none. {hint}") from None
     function: Any = getattr(module, function_name, None)

@@ -1,4 +1,4 @@
-"""Names of the spaces that networks are of."""
+"""Names of spaces."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
-TEXT_SPACE = "text"  # of rows that name none
+TEXT_SPACE = "text"  # the space of rows that name none
 
-_REGISTERED = re.compile(r"[\w-]+")  # not the file of a user's own
+_REGISTERED = re.compile(r"[\w-]+")  # excludes users' own spaces, which are named by a file
 
 
 class Space(Protocol):
-    """A search space of which only its address is used."""
+    """A search space; only its address is used."""
 
     @property
     def address(self) -> str: ...
 
 
 def checked_space(space: Any, known: Collection[str]) -> str:
-    """The name of a space.
+    """Return the name of a space.
 
     Args:
         space: its name, or the space itself.
-        known: names that the model knows; any other is taken to be of a space that it does not know.
+        known: names that the model knows; any other name is taken for an unknown space.
 
-    Warns of one that is known in another spelling, or with letters in another order, and of the file or class alone of
-    a user's own.
+    Warns if a known name differs only in spelling or the order of letters, or if only the file or the class of a user's
+    own space is given.
 
     Raises:
         ValueError: neither a name nor a space.
@@ -45,26 +45,26 @@ def checked_space(space: Any, known: Collection[str]) -> str:
 
 
 def known_as(name: str, known: Collection[str]) -> str:
-    """The one of the names ``known`` that means the space ``name``, or ``name`` itself if none does.
+    """Return the name among ``known`` that means the space ``name``, or ``name`` itself if none does.
 
-    The space of a user's own, ``path/to/file.py:ClassName``, is known by file and class, whatever the path, if only one
-    of ``known`` has these; unless the files of both exist and are two different ones.
+    A user's own space, ``path/to/file.py:ClassName``, matches by file name and class, whatever the path, if only one of
+    ``known`` has the same, and unless both files exist and differ.
     """
     alike = [other for other in known if file_and_class(other) == file_and_class(name) and not _are_two(other, name)]
     return alike[0] if name not in known and len(alike) == 1 else name
 
 
 def file_and_class(name: str) -> str:
-    """The file name and class of a user's own space, without the path to its file; any other name as it is."""
+    """Return file name and class of a user's own space, without the path to the file; any other name unchanged."""
     return name.rpartition("/")[2] if ".py:" in name else name
 
 
 def _are_two(first: str, second: str) -> bool:
-    """Whether the files of two spaces are there, and are not the same."""
+    """Return whether the files of two spaces both exist and are different files."""
     files = [Path(name.rpartition(":")[0]).expanduser() for name in (first, second)]
     return all(file.is_file() for file in files) and not files[0].samefile(files[1])
 
 
 def _letters(name: str) -> list[str]:
-    """Letters and digits in any order, as of fbnte and FBNet."""
+    """Return the sorted letters and digits of a name, which are the same for fbnte and FBNet."""
     return sorted(re.sub(r"[\W_]", "", name.casefold()))

@@ -1,4 +1,4 @@
-"""Names of objectives, and the one place that knows about maximise and minimise."""
+"""Objectives and their names, and goals: the only module that knows about maximise and minimise."""
 
 import math
 import re
@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from nasrlm.arrays import BoolArray, FloatArray
 
-PERCENT = (0.0, 100.0)  # of accuracies
-MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
+PERCENT = (0.0, 100.0)  # bounds of accuracies
+MAX_LABEL = 1e30  # so that means and deviations of labels, and their products, fit 32 bits
 
 _ACCURACIES = ("accuracy", "acc")
-_NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor is what has a unit other than percent
+_NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor are objectives with a unit other than percent
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
 _WRITTEN = {"percent": "%", "us": "µs", "uj": "µJ", "mj": "mJ", "j": "J", "mw": "mW", "w": "W", "ips": "images/s"}
-_SIZES: Sequence[Mapping[str, float]] = (  # of units of one quantity, by each other
+_SIZES: Sequence[Mapping[str, float]] = (  # units of one quantity, in terms of a common one
     {"us": 1e-6, "ms": 1e-3, "s": 1.0},
     {"uj": 1e-6, "mj": 1e-3, "j": 1.0},
     {"mw": 1e-3, "w": 1.0},
@@ -36,10 +36,10 @@ class Objective:
     """One number about an architecture, named ``metric_unit@context``.
 
     Attributes:
-        metric: what is meant, for example "latency".
-        unit: "ms", "mj", …; "percent" for accuracies, whose names carry no unit; "" for plain counts.
-        context: the target device or data set; "" where the number needs none, as for "params".
-        name: the spelling it was parsed from.
+        metric: the quantity, for example "latency".
+        unit: "ms", "mj", …; "percent" for accuracies, whose names have no unit; "" for plain counts.
+        context: the target device or data set; "" if the number needs none, as for "params".
+        name: the string it was parsed from.
     """
 
     metric: str
@@ -49,7 +49,7 @@ class Objective:
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """Read a name.
+        """Parse a name.
 
         Args:
             name: ``metric_unit@context``, ``metric@context`` or ``metric``.
@@ -58,7 +58,7 @@ class Objective:
             The objective; ``.name == name``.
 
         Raises:
-            ValueError: not a name of that form.
+            ValueError: the name has another form.
 
         Example:
             >>> Objective.parse("latency_ms@raspi4").unit
@@ -78,54 +78,54 @@ class Objective:
 
     @property
     def is_accuracy(self) -> bool:
-        """Whether it is one of the accuracies: ``accuracy``, ``valid_accuracy``, ``Accuracy``, ``acc``, …"""
+        """Whether it is an accuracy: ``accuracy``, ``valid_accuracy``, ``Accuracy``, ``acc``, …"""
         return _names_accuracy(self.metric)
 
     @property
     def is_better_larger(self) -> bool | None:
-        """Whether more of it is better, as of accuracies and throughputs, or less, as of latencies; None if unclear."""
+        """Whether larger is better, as for accuracies and throughputs; False for latencies, None if not known."""
         if self.is_accuracy or self.is_rate:
             return True
         return False if {"latency", "energy", "params", "macs", "memory", "error"} & _words(self.metric) else None
 
     @property
     def other_units(self) -> Mapping[str, float]:
-        """Units that its number may be given in by mistake, and how many of each are one of its own."""
+        """Units that labels may be given in by mistake, with the number of them that equals one of its own unit."""
         sizes = next(sizes for sizes in _SIZES if self.unit in sizes)
         return {_WRITTEN.get(unit, unit): sizes[self.unit] / size for unit, size in sizes.items() if unit != self.unit}
 
     @property
     def is_rate(self) -> bool:
-        """Whether it says how many a second, so that its reciprocal is what adds up."""
+        """Whether it is a rate per second, whose reciprocal is the sum of operators' costs."""
         return "throughput" in _words(self.metric)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
+        """The least and largest possible value: 0 and 100 for accuracies, 0 and infinity for measured quantities."""
         if self.is_accuracy:
             return PERCENT
         is_measured = not _words(self.metric).isdisjoint(_NEVER_NEGATIVE) or self.unit not in ("", "percent")
         return (0.0 if is_measured else -math.inf, math.inf)
 
     def allows(self, values: ArrayLike) -> BoolArray:
-        """Whether it can have each of any number of values, as ``bounds`` tell; NaN, which is no value, passes."""
+        """Return, for each of any number of values, whether it is within ``bounds``; NaN, which is no value, passes."""
         low, high = self.bounds
         given = np.asarray(values, dtype=np.float64)
         return np.asarray(~((given < low) | (given > high)))
 
     def seems_fraction(self, value: float) -> bool:
-        """Whether one number looks like an accuracy of 0 to 1, where percent are meant."""
+        """Return whether a value looks like an accuracy from 0 to 1 instead of percent."""
         return self.is_accuracy and 0 < value < 1
 
     @property
     def range_in_words(self) -> str:
-        """Its ``bounds`` as errors tell them."""
+        """Its ``bounds`` in the words of error messages."""
         low, high = self.bounds
         return f"percent, {low:g} to {high:g}," if self.is_accuracy else f"numbers of {low:g} or more"
 
     @property
     def label(self) -> str:
-        """The name in words, for axes and tables: ``latency raspi4 [ms]``, ``accuracy cifar10 [%]``."""
+        """Name and unit for axes and tables: ``latency raspi4 [ms]``, ``accuracy cifar10 [%]``."""
         unit = _WRITTEN.get(self.unit, self.unit)
         words = f"{self.metric.replace('_', ' ')} {self.context}".strip()
         return f"{words} [{unit}]" if unit else words
@@ -133,10 +133,10 @@ class Objective:
 
 @dataclass(frozen=True)
 class Goal:
-    """An objective with the direction in which it is better.
+    """An objective with the direction of a search.
 
     Attributes:
-        maximise: whether more is better.
+        maximise: whether the largest values are searched for, else the smallest.
         objective: its name.
     """
 
@@ -145,10 +145,10 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``max:accuracy@cifar10`` or ``min:latency_ms@pixel3``.
+        """Parse ``max:accuracy@cifar10`` or ``min:latency_ms@pixel3``.
 
         Raises:
-            ValueError: no text, no direction before the colon, or a bad objective name.
+            ValueError: no string, no direction before the colon, or no name of an objective.
 
         Example:
             >>> Goal.parse("min:latency_ms@pixel3")
@@ -163,7 +163,7 @@ class Goal:
 
     @property
     def doubt(self) -> str:
-        """What to ask where it looks for the worst of its objective; "" where it does not, or nobody knows."""
+        """A question to the user if the goal is the worst value of its objective; "" if it is not, or not known."""
         better = Objective.parse(self.objective).is_better_larger
         if better is None or better == self.maximise:
             return ""
@@ -174,17 +174,17 @@ class Goal:
 
 
 def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
-    """Turn objectives into numbers that are always minimised.
+    """Convert objectives to losses, which are always minimised.
 
     Args:
         goals: M goals, in the order of the columns.
         objectives: (N, M) in their own units; NaN stays NaN.
 
     Returns:
-        (N, M) losses in the same units, maximised columns negated.
+        (N, M) losses in the same units, with maximised columns negated.
 
     Raises:
-        ValueError: the columns are not as many as the goals.
+        ValueError: there are not as many columns as goals.
     """
     objectives = np.asarray(objectives, dtype=np.float64)
     if objectives.ndim != 2 or objectives.shape[1] != len(goals):
@@ -193,16 +193,16 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
             f"Goals: {', '.join(map(str, goals))}."
         )
     losses: FloatArray = objectives * np.array([-1.0 if goal.maximise else 1.0 for goal in goals])
-    return losses + 0.0  # so that a maximised zero is 0.0 and not -0.0
+    return losses + 0.0  # a maximised zero becomes 0.0 instead of -0.0
 
 
 def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
-    """The inverse of ``to_losses``: (N, M) losses to (N, M) objectives in their own units."""
+    """Convert (N, M) losses to (N, M) objectives in their own units: the inverse of ``to_losses``."""
     return to_losses(goals, losses)
 
 
 def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Accuracies first, as what is known of them is what prunes; the rest as given."""
+    """Sort objectives in decoding order: accuracies first, since a known one prunes networks; the rest as given."""
     return tuple(sorted(names, key=lambda name: not Objective.parse(name).is_accuracy))
 
 

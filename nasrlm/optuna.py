@@ -1,4 +1,4 @@
-"""nasrlm in an Optuna study of your own.
+"""Use nasrlm in an Optuna study of your own.
 
 gate = nasrlm.optuna.ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
 gate.check(trial, architecture)  # in the objective: raises TrialPruned

@@ -1,4 +1,4 @@
-"""What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
+"""Predictions: quantiles of every objective. N architectures, M objectives, Q quantiles."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Prediction:
     Attributes:
         objectives: M names, the second axis of ``values``.
         quantiles: Q levels in (0, 1), ascending, the third axis.
-        values: (N, M, Q) in the objectives' own units; guesses where a text's space lacks the objective: those that
-            it has are in ``Predictor.objectives_of(space)``.
+        values: (N, M, Q) in the objectives' own units. They are guesses for objectives that the model has not learned
+            in a text's space; ``Predictor.objectives_of(space)`` lists those that it has.
     """
 
     objectives: tuple[str, ...]
@@ -38,8 +38,8 @@ class Prediction:
             )
 
     def to_frame(self) -> pd.DataFrame:
-        """A row an architecture, columns as ``columns_of`` has them."""
-        import pandas as pd  # here: half a second, of which predicting has no use
+        """Return a table with a row per architecture and the columns of ``columns_of``."""
+        import pandas as pd  # here: takes half a second, and predicting does not need it
 
         names = columns_of(self.objectives, self.quantiles)
         return pd.DataFrame(self.values.reshape(len(self), len(names)), columns=names)
@@ -53,7 +53,7 @@ class Prediction:
 
     @property
     def median(self) -> FloatArray:
-        """(N, M), own units.
+        """(N, M) medians in the objectives' own units.
 
         Raises:
             ValueError: 0.5 is not among the quantiles.
@@ -64,25 +64,25 @@ class Prediction:
 
     @property
     def low(self) -> FloatArray:
-        """(N, M) lowest quantile, own units."""
+        """(N, M) lowest quantiles in the objectives' own units."""
         return self.values[:, :, 0]
 
     @property
     def high(self) -> FloatArray:
-        """(N, M) highest quantile, own units."""
+        """(N, M) highest quantiles in the objectives' own units."""
         return self.values[:, :, -1]
 
     @property
     def interval(self) -> float | None:
-        """The probability that lies between ``low`` and ``high``, 0.8 for 0.1 to 0.9; None for one quantile."""
+        """The probability between ``low`` and ``high``, such as 0.8 for 0.1 to 0.9; None for one quantile."""
         return round(self.quantiles[-1] - self.quantiles[0], 6) if len(self.quantiles) > 1 else None
 
 
 def columns_of(objectives: Sequence[str], quantiles: Sequence[float]) -> list[str]:
-    """Names of M × Q values, objective by objective: a median has the objective's own, ``latency_ms@pixel3``.
+    """Return the column names of M × Q values, objective by objective.
 
-    Its 10 % quantile is ``latency_ms@pixel3.q0.1``. What the arithmetic of levels has left behind their 12th digit is
-    not spelled, unless some differ in nothing else.
+    The median has the objective's name, ``latency_ms@pixel3``, and its 10 % quantile is ``latency_ms@pixel3.q0.1``.
+    Levels are written with 12 digits, which hides rounding errors, unless two would then be equal.
     """
     spelled = [f"{level:.12g}" for level in quantiles]
     if len(set(spelled)) < len(spelled):
@@ -92,5 +92,5 @@ def columns_of(objectives: Sequence[str], quantiles: Sequence[float]) -> list[st
 
 
 def spell_interval(answer: Mapping[str, float]) -> str:
-    """``median (low to high)``, the three under these names."""
+    """Return ``median (low to high)``, from values with these keys."""
     return f"{answer['median']:.4g} ({answer['low']:.4g} to {answer['high']:.4g})"

@@ -1,7 +1,7 @@
-"""nasrlm around a pymoo problem of your own.
+"""Use nasrlm with a pymoo problem of your own.
 
 gated = nasrlm.pymoo.GatedProblem(problem, "nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
-callback = gated.adapt_callback()  # first, so that objectives that the model does not know are learned
+callback = gated.adapt_callback()  # before proposing, so that unknown objectives will be learned
 algorithm = NSGA2(pop_size=20, sampling=gated.propose(20))
 minimize(gated, algorithm, ("n_gen", 10), callback=callback)
 """

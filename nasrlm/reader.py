@@ -1,4 +1,4 @@
-"""Texts to encoder states, in batches of similar length; each different text is read once.
+"""Encode texts to states, in batches of similar length; each different text is encoded once.
 
 N texts, L text tokens, S states, D width.
 """
@@ -22,21 +22,21 @@ from nasrlm.engines.engine import Engine
 from nasrlm.model.encoded import Encoded
 from nasrlm.text.tokenizer import PADDING_ID, TextTokenizer
 
-TokenIds = Sequence[int] | NDArray[np.int32]  # of one text
+TokenIds = Sequence[int] | NDArray[np.int32]  # the ids of one text
 
-ROWS_PER_BATCH = 4096  # number rows: texts x objectives x quantiles
-TEXTS_PER_PLAN = 8192  # tokenised at a time
+ROWS_PER_BATCH = 4096  # numbers decoded together: texts x objectives x quantiles
+TEXTS_PER_PLAN = 8192  # texts tokenised at a time
 
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Texts to read together.
+    """Texts to encode together.
 
     Attributes:
-        rows: (N,) which of all texts these are.
+        rows: (N,) their indices among all texts.
         texts: N texts.
-        token_ids: of those that are not known yet.
-        known: the others.
+        token_ids: by text, for those to be encoded.
+        known: by text, those that are cached.
     """
 
     rows: NDArray[np.intp]
@@ -46,11 +46,11 @@ class TextBatch:
 
 
 class UnreadableTextError(ValueError):
-    """A text that is empty or longer than a model's context.
+    """The error for a text that is empty or longer than a model's context.
 
     Attributes:
-        problem: what was expected and what it has.
-        row: its number among the texts that were given.
+        problem: the expected and the actual number of tokens, in words.
+        row: index of the text among those given.
     """
 
     def __init__(self, problem: str, row: int, rest: str, file: str = "") -> None:
@@ -58,17 +58,17 @@ class UnreadableTextError(ValueError):
         self.problem, self.row, self._rest = problem, row, rest
 
     def in_row(self, row: int, file: str = "") -> UnreadableTextError:
-        """Return this error with another row number and file: those of the data that the texts were taken from."""
+        """Return this error with the row and file of the data that the texts were taken from."""
         return UnreadableTextError(self.problem, row, self._rest, file)
 
 
 @contextmanager
 def naming_rows(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
-    """Within this, an ``UnreadableTextError`` is raised again with the row and file that the user knows the text by.
+    """Raise an ``UnreadableTextError`` in this context again, with the row and file of the user's data.
 
     Args:
-        row_of: the number of a text among those read here, to the number of its row in the user's data.
-        file_of: likewise, to the name of its file; "" where there is none.
+        row_of: maps the index of a text among those encoded here to the number of its row in the user's data.
+        file_of: maps this index to the name of its file, "" if there is none.
     """
     try:
         yield
@@ -77,12 +77,14 @@ def naming_rows(row_of: Callable[[int], int], file_of: Callable[[int], str] = la
 
 
 class TextReader:
-    """Reads with an engine and remembers what it has read.
+    """An encoder of texts with an engine and a cache.
 
     Args:
-        memory: of what this engine has made of texts.
-        longest: tokens a text may have.
-        tokens_per_state: that the engine joins.
+        tokenizer: of the texts.
+        engine: encodes token ids.
+        memory: cache of texts encoded by this engine.
+        longest: largest number of tokens of a text.
+        tokens_per_state: number of tokens that the engine joins into one state.
     """
 
     def __init__(
@@ -92,10 +94,10 @@ class TextReader:
         self._tokens_per_state = tokens_per_state
 
     def to_ids(self, texts: Sequence[str], rows: Sequence[int] | None = None) -> list[list[int]]:
-        """Token ids of every text; ``rows`` are their numbers if not 0, 1, ….
+        """Return the token ids of every text; ``rows`` are the texts' indices for errors, if not 0, 1, ….
 
         Raises:
-            UnreadableTextError: a text is empty, or too long for a tokenizer that cuts none.
+            UnreadableTextError: a text is empty, or too long and the tokenizer does not truncate.
         """
         token_ids = self._tokenizer.to_ids(texts)
         for index, ids in enumerate(token_ids):
@@ -108,12 +110,12 @@ class TextReader:
         return token_ids
 
     def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[TextBatch]:
-        """All texts, those of similar length together."""
+        """Yield all texts in batches of similar length."""
         for start in range(0, len(texts), TEXTS_PER_PLAN):
             yield from self._plan(texts[start : start + TEXTS_PER_PLAN], start, rows_per_text)
 
     def read(self, batch: TextBatch) -> Encoded:
-        """What the encoder makes of a batch."""
+        """Encode a batch, except texts in the cache."""
         encoded = dict(batch.known)
         if batch.token_ids:
             text_ids = pad(list(batch.token_ids.values()))
@@ -132,7 +134,7 @@ class TextReader:
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
     def _warn_of_notations(self, texts: Iterable[str]) -> None:
-        """Warn of texts of one line that look like a notation or a file name, if the model has learned ONNX text."""
+        """Warn of single-line texts that look like a notation or a file name, if the model was trained on ONNX text."""
         if self._tokenizer.reads_onnx and any("\n" not in text and not text.isalpha() for text in texts):
             warnings.warn(
                 "texts: expected canonical ONNX text, such as the model has learned, got a line like a notation or the "
@@ -165,10 +167,10 @@ class TextReader:
 
 
 def checked_texts(texts: Iterable[str]) -> list[str]:
-    """Return texts as a list, as rows of a pandas Series would be looked up by its index.
+    """Return texts as a list, because a pandas Series would be indexed by its labels.
 
     Raises:
-        ValueError: one text, whose characters would be read as texts, or something else in a row.
+        ValueError: a single string, whose characters would be taken for texts, or items that are no valid text.
     """
     if isinstance(texts, str):
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
@@ -181,13 +183,13 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
         if not text.isascii():
             try:
                 text.encode()
-            except UnicodeEncodeError as e:  # half a surrogate pair, which JSON can spell
+            except UnicodeEncodeError as e:  # half a surrogate pair, which JSON can contain
                 raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
     return listed
 
 
 def pad(token_ids: Sequence[TokenIds]) -> Tensor:
-    """(N, L) ids, shorter rows filled with padding."""
+    """Return (N, L) ids, with shorter texts padded."""
     padded = np.full((len(token_ids), max(len(ids) for ids in token_ids)), PADDING_ID, dtype=np.int64)
     for row, ids in zip(padded, token_ids, strict=True):
         row[: len(ids)] = ids

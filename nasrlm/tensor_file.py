@@ -1,4 +1,4 @@
-"""Files of tensors, read and checked with clear errors."""
+"""Read files of tensors and check their numbers, with clear errors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-LARGEST_GRAPH_WEIGHT = 1e3  # of a graph network, which multiplies them along the edges; 6e4 overflows
-LARGEST_WEIGHT = 1e6  # the released model's is 3.5; what is made of weights from 1e19 on overflows, and answers are NaN
+LARGEST_GRAPH_WEIGHT = 1e3  # of a graph network, where products of weights grow along the edges; 6e4 overflows
+LARGEST_WEIGHT = 1e6  # the released model's largest is 3.5; from 1e19 on, results overflow and predictions are NaN
 LARGEST_NUMBER = torch.finfo(torch.float32).max
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name.
+    """Read the tensors of a safetensors file, by name.
 
     Raises:
-        ValueError: there is no such file, or a broken one.
+        ValueError: the file is missing or broken.
     """
     try:
         return load_file(path)
@@ -27,10 +27,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def check_numbers(path: Path, name: str, tensor: Tensor, largest: float) -> None:
-    """Refuse a tensor of which a number is NaN or lies beyond ``largest`` on either side of 0.
+    """Check that the numbers of a tensor are within ±``largest``, and none is NaN.
 
     Raises:
-        ValueError: one does; the message names the file and the tensor.
+        ValueError: they are not; the message names the file and the tensor.
     """
     if not (tensor.float().abs() <= largest).all():
         raise ValueError(f"{path}: expected numbers within ±{largest:.3g}, got NaN or larger ones in tensor {name}.")

@@ -1,4 +1,4 @@
-"""Versions of libraries, for the record."""
+"""Versions of Python and libraries, for records of results."""
 
 import platform
 from contextlib import suppress
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def versions_of(*libraries: str) -> dict[str, str]:
-    """Python's version and those of the libraries that are installed, by name."""
+    """Return Python's version and those of the libraries that are installed, by name."""
     found = {"python": platform.python_version()}
     for library in libraries:
         with suppress(PackageNotFoundError):
