@@ -1,4 +1,4 @@
-"""The command line: ``nasrlm VERB …``. Composes the packages; nobody imports it."""
+"""The command line, ``nasrlm VERB …``. It may import all packages; none of them imports it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import nasrlm
 from nasrlm.cli import verbs
 from nasrlm.cli.users_code import is_ours, told_in_one_line
 
-INTERRUPTED = 130  # exit status of a verb that Ctrl-C, or SIGTERM, has stopped
-RESUMED = {"search"}  # verbs that go on with --resume
-TABLES_RESUMED = {"convert", "stats"}  # verbs that do so with --table
-GOES_ON = {"train", "benchmark"}  # verbs that go on without an option
+INTERRUPTED = 130  # exit status of a verb stopped by Ctrl-C or SIGTERM
+RESUMED = {"search"}  # verbs that are resumed with --resume
+TABLES_RESUMED = {"convert", "stats"}  # verbs that are resumed with --resume if they have --table
+GOES_ON = {"train", "benchmark"}  # verbs that are resumed without an option
 
 _usual_format = warnings.formatwarning
 
@@ -47,18 +47,18 @@ def _of_all_verbs(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """What may stand before a verb."""
+    """Define the options before a verb."""
 
 
 def main() -> NoReturn:
     """Run a command.
 
-    Exit 0 when done, 2 with one line on bad input, a missing extra or an error in the user's code, 1 with a traceback
-    on our mistakes, and 1 in silence where nobody reads the results any more.
+    The exit status is 0 when done; 2, with one line, on bad input, a missing extra or an error in the user's code; 1,
+    with a traceback, on our mistakes; and 1, without a message, if the reader of stdout has closed it.
     """
     warnings.formatwarning = _spelled_warning
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is begun is put in order
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that verbs clean up
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
@@ -68,8 +68,8 @@ def main() -> NoReturn:
         _fail(_told_of_memory(e))
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
-    except SystemExit as e:  # a user's code has asked for it, which would end a command as if it were done
-        if isinstance(e.__context__, BrokenPipeError):  # typer has: whoever read the results has had enough
+    except SystemExit as e:  # raised by a user's code, it could end the command with status 0
+        if isinstance(e.__context__, BrokenPipeError):  # raised by typer: the reader of stdout has closed it
             raise
         _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
@@ -88,18 +88,18 @@ def main() -> NoReturn:
 
 
 def _order_of(words: Sequence[str]) -> str:
-    """A hint where an option stands before the verb."""
+    """Return a hint if an option stands before the verb."""
     verb = next((word for word in words if word in verbs.VERBS), "")
     return f". Options stand behind the verb: nasrlm {verb} {words[0]} …" if verb and words[0].startswith("-") else ""
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """Whether torch found too little memory, of a GPU or of this machine."""
+    """Return whether torch ran out of memory, of a GPU or of this machine."""
     return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
 
 
 def _is_of_extra(error: Exception) -> bool:
-    """Whether a package is missing that an extra of ours has; any other is a mistake of ours."""
+    """Return whether the missing package belongs to one of our extras; any other is our mistake."""
     return isinstance(error, ImportError) and "Install nasrlm[" in str(error)
 
 
@@ -119,8 +119,8 @@ def _how_to_go_on(words: Sequence[str]) -> str:
 
 
 def _holds_study(words: Sequence[str]) -> bool:
-    """Whether the folder that a search was to be written to has a study."""
-    from studies.folder import holds_study  # here: it would slow down the help
+    """Return whether the output folder of a search has a study."""
+    from studies.folder import holds_study  # here: it would slow down --help
 
     given = [value for word, value in pairwise(words) if word == "--out"]
     given += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]

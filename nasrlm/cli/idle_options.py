@@ -1,4 +1,4 @@
-"""Refuse options that have no effect beside others, as whoever gives one expects an effect."""
+"""Refuse options that have no effect in combination with others."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def refuse_given(context: typer.Context, names: Sequence[str], needed: str, foun
     Args:
         context: of the verb.
         names: parameters that have no effect.
-        needed: options beside which they would.
-        found: what is there instead.
+        needed: options with which they would have one.
+        found: what was given instead.
 
     Raises:
-        ValueError: naming all of them.
+        ValueError: any was given; the message names all of them.
     """
     given = [name for name in names if _stands_on_the_line(context, name)]
     if not given:

@@ -1,4 +1,4 @@
-"""Networks that predict and measure are given, as words or as a table: each becomes a text."""
+"""Read the networks given to predict and measure, as words or as a table, and convert each to a text."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that ev
 
 @dataclass(frozen=True)
 class Inputs:
-    """What was given, a network an element of each list.
+    """The given networks; every list has one element per network.
 
     Attributes:
         names: as the user gave them.
-        texts: ONNX text.
-        spaces: empty where none is known.
-        rows: what describes them in a table, by column.
-        numbers: of their rows in the table that was given, which are told in errors; none without a table.
-        left_out: columns of that table that ``rows`` lack, for they hold neither numbers nor words.
+        texts: ONNX texts.
+        spaces: names of spaces, "" if not known.
+        rows: descriptions of the networks by column, for a table of results.
+        numbers: of their rows in the given table, for error messages; empty without a table.
+        left_out: columns of the given table that are not in ``rows`` because they hold neither numbers nor words.
     """
 
     names: list[str]
@@ -37,7 +37,7 @@ class Inputs:
 
     @property
     def notations(self) -> list[str]:
-        """Return the notation of each network; empty of one that was given as a text."""
+        """Return the notation of each network; "" for one that was given as a text."""
         has_notation = [isinstance(row.get("architecture"), str) and not row.get("text") for row in self.rows]
         return [name if has else "" for name, has in zip(self.names, has_notation, strict=True)]
 
@@ -45,15 +45,15 @@ class Inputs:
 def read_inputs(
     given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: str | None = None
 ) -> Inputs:
-    """Texts of architectures, of files with ONNX text or models, of torch modules, or of all rows of a table.
+    """Read architectures, files with ONNX text or models, torch modules, or all rows of a table.
 
     Raises:
-        ValueError: nothing or both were given, a notation is malformed, a file cannot be read.
+        ValueError: neither or both of networks and table were given, a notation is malformed, or a file cannot be read.
     """
     if bool(given) == (table is not None):
         raise ValueError(f"input: expected architectures or --table, got {'both' if given else 'neither'}. See --help.")
     names = list(given or [])
-    kinds = [kind_of(name, space if input_shape is None else None) for name in names]  # no architecture has a shape
+    kinds = [kind_of(name, space if input_shape is None else None) for name in names]  # architectures need no shape
     if input_shape is not None and not any(kind in (Kind.MODEL, Kind.MODULE) for kind in kinds):
         got = table or ", ".join(names)
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {got}.")
@@ -83,13 +83,13 @@ def read_inputs(
 
 
 def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:
-    """Complain of files that list architectures, as ``nasrlm sample`` prints them: they would be read as one text."""
+    """Refuse files that list architectures, as ``nasrlm sample`` prints them, which would be taken for one text."""
     if space is None:
         return
     try:
         chosen = get_space(space)
     except UnknownSpaceError:
-        return  # one of texts alone
+        return  # an unknown space, such as one of texts alone
     for name, text in zip(names, texts, strict=True):
         first = text.partition("\n")[0].strip()
         if not first:
@@ -105,7 +105,7 @@ def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | No
 
 
 def _read_table(table: Path, space: str | None) -> Inputs:
-    from pandas.api.types import infer_dtype  # here: it takes half a second
+    from pandas.api.types import infer_dtype  # here: takes half a second
 
     from studies.tables.rows import read_rows, row_names, table_texts
 

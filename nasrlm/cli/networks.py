@@ -1,4 +1,4 @@
-"""A network as one word on the command line names it: a notation, a file with an ONNX model or text, or a function."""
+"""Read a network named by a word on the command line: a notation, a file with an ONNX model or text, or a function."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 NETWORK_ARGUMENT = typer.Argument(
     help="An architecture in the space's published notation, model.onnx, text.onnxtxt, or pkg.module:factory."
 )
-LARGEST_SIZE = 2**31 - 1  # of an axis
+LARGEST_SIZE = 2**31 - 1  # of an axis of a shape
 
 
 class Kind(Enum):
-    """What a word names a network by; files by their ending."""
+    """The kinds of words that name a network; values are examples, for files their endings."""
 
     MODEL = ".onnx"
     ONNX_TEXT = ".onnxtxt"
-    TEXT = ".txt"  # ONNX text, or whatever else the checkpoint reads, such as source code
+    TEXT = ".txt"  # ONNX text, or other text that the checkpoint reads, such as source code
     MODULE = "pkg.module:factory"  # a function that makes a torch module
     ARCHITECTURE = "a notation"
 
 
 def kind_of(word: str, space: str | None = None) -> Kind:
-    """Tell what a word names; of a space, ``a:b`` is a notation and no function."""
+    """Return the kind of a word; if a space is given, ``a:b`` is a notation instead of a function."""
     ending = Path(word).suffix.lower()
     if ending in (".onnx", ".onnxtxt", ".txt"):
         return Kind(ending)
@@ -57,10 +57,10 @@ def kind_of(word: str, space: str | None = None) -> Kind:
 
 
 def parse_shape(text: str) -> Shape:
-    """Read sizes separated by commas.
+    """Parse sizes separated by commas.
 
     Raises:
-        ValueError: these are none.
+        ValueError: ``given`` has another form.
     """
     sizes = text.split(",")
     if not all(size.strip().isdecimal() and 0 < int(size) <= LARGEST_SIZE for size in sizes):
@@ -72,13 +72,13 @@ def read_network(given: str, space: str | None, input_shape: str | None, verb: s
     """Read the faithful graph of a network.
 
     Args:
-        given: an architecture, a model's or ONNX text's file, or ``pkg.module:factory``.
-        space: of an architecture.
-        input_shape: of a model's or module's input, where that does not say it.
-        verb: with which messages begin.
+        given: an architecture, a file with a model or ONNX text, or ``pkg.module:factory``.
+        space: of the architecture.
+        input_shape: of the input of a model or module that does not give it.
+        verb: error messages begin with it.
 
     Raises:
-        ValueError: it is none of these, or cannot be read; one line.
+        ValueError: ``given`` is none of these, or cannot be read; one line.
     """
     shape = None if input_shape is None else parse_shape(input_shape)
     kind = kind_of(given, space)
@@ -102,10 +102,10 @@ def read_network(given: str, space: str | None, input_shape: str | None, verb: s
 
 
 def read_text(given: str, shape: Shape | None = None) -> str:
-    """Read the text in a file, or write that of a model's file or of the torch module that a function makes.
+    """Return the text in a file, or convert a file with a model, or the torch module that a function makes, to text.
 
     Raises:
-        ValueError: it cannot be read, or is none.
+        ValueError: it cannot be read or converted.
     """
     kind = kind_of(given)
     if kind is Kind.MODULE:
@@ -129,7 +129,7 @@ def read_text(given: str, shape: Shape | None = None) -> str:
 
 
 def _module_graph(name: str, shape: Shape | None, place: str) -> Graph:
-    """Export the torch module that ``pkg.module:factory`` makes; ``place`` begins the message about a missing shape."""
+    """Export the torch module that ``pkg.module:factory`` makes; ``place`` starts the message about a missing shape."""
     if shape is None:
         raise ValueError(f"{place}: expected --input-shape, such as 1,3,32,32, got none.")
     module = users_module(name)
@@ -140,12 +140,12 @@ def _module_graph(name: str, shape: Shape | None, place: str) -> Graph:
 
 
 def users_module(name: str) -> torch.nn.Module:
-    """Call ``pkg.module:factory``, a function of the user's without arguments that returns a torch module.
+    """Call ``pkg.module:factory``, a user's function without arguments that returns a torch module.
 
     Raises:
         ValueError: there is no such function, it fails, or returns something else; one line.
     """
-    from torch.nn import Module  # takes seconds, and who converts ONNX files needs none
+    from torch.nn import Module  # here: takes seconds, and converting ONNX files does not need it
 
     see_own_modules()
     expected = f"module {name}: expected a function that takes no arguments and returns a torch.nn.Module"
@@ -157,15 +157,15 @@ def users_module(name: str) -> torch.nn.Module:
 
 
 def canonical_text(faithful: Graph, name: str) -> str:
-    """The text of a network that was read, under the name that it was given by.
+    """Return the canonical text of a network; ``given`` is its name for errors.
 
     Raises:
-        ValueError: it has none; the message names it.
+        ValueError: it has no canonical text; the message names it.
     """
     return checked(graph_to_onnx_text(faithful), name)
 
 
 def count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
-    """Count the tokens of each text as a checkpoint reads it; as the released one does if ``checkpoint`` is None."""
+    """Count the tokens of each text with a checkpoint's tokenizer, the released one's if ``checkpoint`` is None."""
     tokenizer = read_tokenizer(folder_or_released(checkpoint))
     return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]

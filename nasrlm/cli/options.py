@@ -1,4 +1,4 @@
-"""Options that several verbs have."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ SeedOption = Annotated[
 
 
 def listed(names: str | None, option: str) -> tuple[str, ...]:
-    """Names that an option lists, separated by commas; none if it was left out.
+    """Return the names in an option's comma-separated list; empty if the option was left out.
 
     Raises:
-        ValueError: the option is there and lists none, or one twice.
+        ValueError: the list is empty, or has a name twice.
     """
     if names is None:
         return ()

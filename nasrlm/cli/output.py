@@ -1,4 +1,4 @@
-"""Results on stdout: a table for people, one JSON document for machines."""
+"""Print results to stdout: a table for people, or one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rich.text import Text
 from nasrlm.cli.progress_lines import ProgressLines
 from nasrlm.files import check_not_read, check_table_path, to_json, write_table
 
-WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
+WIDTH_OF_FILES = 160  # width, in characters, of a table that is not printed to a terminal
 GAP = "  "  # between columns
-NAMED = 3  # words of many, such as columns or objectives
+NAMED = 3  # number of words that are listed in full, such as columns or objectives
 
-_results: list[TextIO] = []  # where results go while a verb runs, else to stdout
+_results: list[TextIO] = []  # the stream for results while a verb runs; if empty, stdout
 
 
 @contextmanager
 def results_alone() -> Iterator[None]:
-    """Within this, only ``say`` and the ``print_…`` functions write to stdout, so that programs can read it.
+    """Reserve stdout for ``say`` and the ``print_…`` functions in this context, so that programs can read it.
 
-    Whatever else prints, such as users' code or programs that are started, writes to stderr instead: file descriptor 1
-    is pointed there. If stderr is no terminal, progress bars become lines.
+    All other output, such as that of users' code or of subprocesses, goes to stderr, because file descriptor 1 is
+    redirected there. If stderr is no terminal, progress bars become lines.
 
     Raises:
         ValueError: stdout is closed.
@@ -71,15 +71,15 @@ def warn(message: str) -> None:
 
 
 def check_table_out(out: Path, *given: Path | None) -> None:
-    """Check, before long work, that a table can be written to ``out``; warn if that replaces one.
+    """Check, before long work, that a table can be written to ``out``; warn if it replaces a file.
 
     Args:
-        out: where it will be.
-        given: what is read for it.
+        out: path of the table.
+        given: input files.
 
     Raises:
-        ValueError: it has no table's ending, is a folder, or one of the files that are read.
-        OSError: the folder that it is in cannot be written.
+        ValueError: ``out`` does not end like a table, is a folder, or one of the input files.
+        OSError: its folder cannot be written.
     """
     check_table_path(out)
     check_not_read(out, *given)
@@ -88,8 +88,8 @@ def check_table_out(out: Path, *given: Path | None) -> None:
 
 
 def write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:
-    """Write rows as a table, of the kind that the ending of ``out`` names."""
-    import pandas as pd  # here: it takes half a second
+    """Write rows as a table, in the format of the ending of ``out``."""
+    import pandas as pd  # here: takes half a second
 
     write_table(pd.DataFrame(rows), out)
 
@@ -110,11 +110,10 @@ def some(words: Sequence[str]) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """Print a table as wide as it needs to be; numbers right-aligned and to four significant digits, but large whole
-    ones to all of theirs; a dash for NaN.
+    """Print a table with right-aligned numbers of four significant digits, whole numbers in full, and a dash for NaN.
 
-    If it is wider than the terminal, but not without the first column, that column's cells become headings above their
-    rows. If the other columns are too wide as well, each cell has a line of its own, behind its column's name.
+    If only the first column makes it wider than the terminal, that column's cells become headings above their rows. If
+    the other columns are too wide as well, each cell is printed on a line of its own, after its column's name.
     """
     cells = [[_spell(value) for value in row] for row in rows]
     numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
@@ -129,14 +128,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     for column, is_number in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in cells:
-        table.add_row(*map(Text, row))  # Text: brackets in it are no markup
+        table.add_row(*map(Text, row))  # Text: brackets are not parsed as markup
     console.print(table)
 
 
 def _stacked(
     columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], widths: Sequence[int]
 ) -> list[str]:
-    """Lines of a table whose first column is a line above the rows that share it."""
+    """Return the lines of a table in which cells of the first column are headings above the rows that share them."""
 
     def line(row: Sequence[str]) -> str:
         padded = []
@@ -154,7 +153,7 @@ def _stacked(
 
 
 def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Lines of a table in which each cell stands behind its column's name, folded between words; rows apart."""
+    """Return the lines of a table with one wrapped cell per line, after its column's name, and gaps between rows."""
     lines: list[str] = []
     for row in cells:
         for column, cell in zip(columns, row, strict=True):

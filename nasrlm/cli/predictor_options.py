@@ -1,4 +1,4 @@
-"""Options of verbs that load a predictor; apart from ``options``, as importing the names of engines imports torch."""
+"""Options of verbs that load a predictor; not in ``options``, because the names of engines import torch."""
 
 from __future__ import annotations
 

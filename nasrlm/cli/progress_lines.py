@@ -1,12 +1,12 @@
-"""Progress where no terminal shows it, as in the log of a batch job."""
+"""Show progress as lines where there is no terminal, such as in the log of a batch job."""
 
 from __future__ import annotations
 
 from time import monotonic
 from typing import Any, TextIO
 
-INTERVAL = 60  # seconds from line to line; what takes less says nothing
-UP = "\x1b[A"  # how tqdm goes back from a bar within another, which it draws a line below
+INTERVAL = 60  # seconds between lines; shorter work prints none
+UP = "\x1b[A"  # written by tqdm after a nested bar, which is drawn one line below
 
 
 class ProgressLines:
@@ -17,24 +17,24 @@ class ProgressLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._state = ""  # of the bar, as it was drawn last
-        self._of_bar = False  # whether the last thing written to this stream was a bar
-        self._began: float | None = None  # when the bar that is open was drawn first
-        self._told = 0.0  # when a line was written last
-        self._within = False  # whether the bar drawn last is within another
+        self._state = ""  # last text of the bar
+        self._of_bar = False  # whether the last text written to this stream was a bar
+        self._began: float | None = None  # time at which the current bar was first drawn
+        self._told = 0.0  # time of the last line
+        self._within = False  # whether the last bar is nested in another
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text to the stream, states of a bar only now and then; return its length."""
+        """Write text to the stream, but a bar only once per ``INTERVAL``; return the length of the text."""
         if text.startswith("\r"):
             self._of_bar, self._within = True, False
             self._follow(text.strip())
         elif text and not text.replace(UP, ""):
             self._within = True
         elif self._of_bar and text and not text.strip("\n"):
-            if self._state and not self._within:  # else it is to be drawn again
+            if self._state and not self._within:  # a nested bar is drawn again
                 self._close()
         elif text:
             self._of_bar = False

@@ -1,4 +1,4 @@
-"""What answers a search with real results, as ``nasrlm search`` names it."""
+"""Make the evaluators of ``nasrlm search --evaluator`` that give real results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from studies.tables.files import read_table
 
 
 def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    """Open a table as an evaluator; counts such as ``params`` that it lacks are counted, with a progress bar.
+    """Open a table as an evaluator; missing counts such as ``params`` are computed, with a progress bar.
 
     Raises:
         ValueError: it cannot be read, or lacks another objective.
@@ -33,10 +33,10 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
 
 
 def complete_results(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    """Open a table as an evaluator; a warning says how many networks are left out as they lack an objective.
+    """Open a table as an evaluator; warn how many networks are left out because they lack an objective.
 
     Raises:
-        ValueError: no network has all of them, or as ``table_evaluator``.
+        ValueError: no network has all objectives, or as ``table_evaluator``.
     """
     table = table_evaluator(space, path, objectives)
     if not table.known:
@@ -55,18 +55,18 @@ def real_evaluator(
     predictor: Callable[[], Predictor],
     on_error: str,
 ) -> RealEvaluator[Any]:
-    """What ``--evaluator`` names.
+    """Make the evaluator that ``--evaluator`` names.
 
     Args:
         name: table:PATH, module:function or measure.
-        space: as it is searched.
+        space: the space that is searched.
         objectives: M names.
-        to_text: architecture to the text that is measured.
-        predictor: loads the model, for what is not measured.
-        on_error: whether the search goes on ("skip") where a function raises an error.
+        to_text: converts an architecture to the text that is measured.
+        predictor: loads the model, for objectives that are not measured.
+        on_error: "skip" if the search continues after an error in the user's function.
 
     Raises:
-        ValueError: it is none of them, or cannot answer the objectives.
+        ValueError: ``name`` is none of them, or the evaluator lacks objectives.
     """
     kind, _, rest = name.partition(":")
     if name == "measure":

@@ -1,4 +1,4 @@
-"""Options of ``nasrlm search``; one that has no effect beside others is refused, for whoever gives it expects some."""
+"""The options of ``nasrlm search``; those that have no effect in combination with others are refused."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from studies.config import SAMPLERS, without_password
 from studies.folder import config_given
 
 _OF_ONE_RUN = ("out", "resume", "json")
-_OF_CONFIG = ("trials", "warm_start")  # which says what became of them
+_OF_CONFIG = ("trials", "warm_start")  # options whose final values are in the config
 _EVALUATED = "Real evaluations"  # panels of the help
 _GUIDED_BY = "How the model guides real evaluations"
 
 
 def _as_before(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
-    """Once both --out and --resume are read, let options that are left out be those of the study."""
+    """Once both --out and --resume are parsed, take options that are left out from the study."""
     read = {**context.params, str(option.name): value}
     if read.get("resume") and "out" in read:
         context.default_map = config_given(Path(read["out"])).get("options", {})
@@ -159,7 +159,7 @@ _GUIDED = "--acquisition hypervolume or median"
 
 
 def options_given(context: typer.Context) -> dict[str, Any]:
-    """Options of the command line, and those of the study that it resumes, as JSON has them: without passwords."""
+    """Return the options of the command line and of the study that it resumes, as stored in JSON, without passwords."""
     given: dict[str, Any] = {}
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
@@ -172,10 +172,10 @@ def options_given(context: typer.Context) -> dict[str, Any]:
 
 
 def refuse_idle(context: typer.Context) -> None:
-    """Complain of an option on the command line that changes nothing.
+    """Refuse an option on the command line that has no effect.
 
     Raises:
-        ValueError: naming it, and beside what it would.
+        ValueError: there is one; the message names it and what it needs.
     """
     chosen = context.params
     if chosen["evaluator"] == "surrogate":
@@ -193,7 +193,7 @@ def refuse_idle(context: typer.Context) -> None:
 
 
 def refuse_idle_joint(evaluator: str, modelled: Sequence[str], unknown: Sequence[str]) -> None:
-    """Complain of ``--joint`` where no sample would be drawn jointly.
+    """Refuse ``--joint`` if no samples would be drawn jointly.
 
     Args:
         evaluator: in words.
@@ -201,7 +201,7 @@ def refuse_idle_joint(evaluator: str, modelled: Sequence[str], unknown: Sequence
         unknown: objectives that the checkpoint does not know.
 
     Raises:
-        ValueError: naming them.
+        ValueError: no samples would be drawn jointly; the message says why.
     """
     if modelled:
         raise ValueError(

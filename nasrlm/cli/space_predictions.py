@@ -1,4 +1,4 @@
-"""What a predictor has learned nothing about, in words for people."""
+"""Warn, in words, of predictions for networks that a predictor has not learned."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nasrlm.predictor import Predictor
 from nasrlm.text.network import read_written_out
 from spaces import UnknownSpaceError, get_space
 
-DRAWN = 64  # networks of a space, in a second; no trait of 300 others was new, in any of seventeen spaces
+DRAWN = 64  # networks drawn from a space, in a second; in all seventeen spaces, 300 more had no new trait
 OPERATOR = re.compile(r"= (?!block\.)([\w.]+) [<(]")
 INPUT = re.compile(r"network \((\w+\[[^]]*\])")
 OUTPUT = re.compile(r"=> \((\w+\[[^]]*\])")
 
 
 def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> None:
-    """One line on stderr of ``guesses``, if there are any."""
+    """Print ``guesses`` as one line on stderr, if there are any."""
     if words := guesses(predictor, spaces, objectives):
         warn(words)
 
@@ -31,21 +31,21 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
 def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> str:
     """Say in a sentence which predictions would be guesses; "" if none would be.
 
-    They are guesses for networks of a space that the checkpoint has seen no network of, for networks whose space is not
-    named, and of objectives that it has learned from networks of other spaces alone. An objective that was added by
-    adapting counts as learned from the spaces that were noted then, or from any if none was. Objectives that the
-    checkpoint does not know at all are not spoken of: others refuse them.
+    Predictions are guesses for networks of a space from which the checkpoint has learned nothing, for networks whose
+    space is not named, and for objectives that it has learned only from other spaces. An objective that was added by
+    adapting counts as learned from the spaces that were recorded then, or from all if none was. Objectives that the
+    checkpoint does not know at all are ignored here, because other functions refuse them.
 
     Args:
-        predictor: asked for the predictions.
-        spaces: of the networks; "" where none is named.
-        objectives: to predict; all that are known if empty.
+        predictor: makes the predictions.
+        spaces: of the networks; "" if none is named.
+        objectives: to predict; all known ones if empty.
     """
     checkpoint = predictor.checkpoint
     known, added = checkpoint.spaces, [name for name in objectives if name in checkpoint.added]
     if not known:
         return ""
-    taught = {  # of the added ones, those that are no guesses
+    taught = {  # added objectives that are no guesses
         space: [name for name in added if checkpoint.was_taught(name, space)]
         for space in sorted({known_as(space or TEXT_SPACE, known) for space in spaces})
     }
@@ -62,7 +62,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
 
 
 def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say of which spaces all is a guess but for the objectives that the checkpoint was taught for each."""
+    """Say for which spaces all predictions are guesses except objectives that the checkpoint was adapted to."""
     buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
     alike = defaultdict[str, list[str]](list)
     for space in [space for space in buts if space != TEXT_SPACE]:
@@ -75,13 +75,15 @@ def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
-    """One line on stderr of each text that is no network, or one with an operator, or an output, that no network drawn
-    from its space has; or without the blocks as measured, which all of a space have.
+    """Warn, with one line on stderr each, of texts that are no networks or unlike their space.
+
+    A text is unlike its space if it has an operator or an output type that no network drawn from the space has, or if
+    it lacks the blocks as measured that all of them have.
     """
     try:
         named = get_space(space)
     except UnknownSpaceError:
-        return  # one of texts alone
+        return  # an unknown space, such as one of texts alone
     rng = np.random.default_rng(0)
     known = set().union(*(_traits(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)))
     for name, text in zip(names, texts, strict=True):
@@ -101,18 +103,18 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
 
 
 def warn_of_inputs(architectures: Sequence[str], texts: Sequence[str], spaces: Sequence[str]) -> None:
-    """Warn of architectures with inputs unlike those that their space draws, as FBNet's for ImageNet; one line a space.
+    """Warn, one line per space, of architectures whose inputs differ from the space's, such as FBNet's for ImageNet.
 
     Args:
-        architectures: N notations; empty where there is none.
-        texts: of each.
-        spaces: of each.
+        architectures: N notations; "" if there is none.
+        texts: N texts.
+        spaces: N spaces.
     """
     for space in dict.fromkeys(spaces):
         try:
             named = get_space(space)
         except UnknownSpaceError:
-            continue  # one of texts alone
+            continue  # an unknown space, such as one of texts alone
         given = zip(architectures, texts, spaces, strict=True)
         own = [(name, _input(text)) for name, text, of in given if name and of == space]
         known = _input(to_measured_text(named, named.sample(np.random.default_rng(0))))
@@ -125,11 +127,11 @@ def warn_of_inputs(architectures: Sequence[str], texts: Sequence[str], spaces: S
 
 
 def _traits(onnx_text: str) -> set[str]:
-    """Operators, and the type of the output."""
+    """Return the operators of a text's network, and the type of its output."""
     return {*OPERATOR.findall(onnx_text), *OUTPUT.findall(onnx_text)}
 
 
 def _input(onnx_text: str) -> str:
-    """Type and shape of a network's input; "" of other texts."""
+    """Return type and shape of a network's input; "" for other texts."""
     found = INPUT.search(onnx_text)
     return found[1] if found else ""

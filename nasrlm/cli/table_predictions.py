@@ -1,4 +1,4 @@
-"""``nasrlm predict --table … --out …``: a table of any size, in constant memory."""
+"""``nasrlm predict --table … --out …``: predict a table of any size in constant memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
 
-CHUNK_ROWS = 128  # that a worker converts at a time
-GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
+CHUNK_ROWS = 128  # rows that a worker converts at a time
+GROUP_CHUNKS = 16  # chunks that are predicted and written together, as one row group
 
 
 class _Chunk(NamedTuple):
-    """Rows that a worker turns into texts."""
+    """Rows that a worker converts to texts."""
 
     path: Path
-    numbers: Sequence[int]  # in the file
-    words: Any  # Arrow table of what describes the rows
-    num_read: int  # rows of other spaces included
+    numbers: Sequence[int]  # of the rows in the file
+    words: Any  # Arrow table with the columns that describe the rows
+    num_read: int  # including rows of other spaces
 
 
 def predict_whole_table(
@@ -49,22 +49,23 @@ def predict_whole_table(
     quantiles: Sequence[float],
     json: bool,
 ) -> None:
-    """Write what describes the rows, each objective's median under its name, and its other quantiles.
+    """Write a table with the columns that describe the rows, and predicted quantiles of each objective.
 
-    Other columns may hold anything, and labels have the names of predictions: they are left out, which is told. The
-    10 % quantile of ``latency_ms@pixel3`` is the column ``latency_ms@pixel3.q0.1``.
+    The median of an objective has its name, and the 10 % quantile of ``latency_ms@pixel3`` is the column
+    ``latency_ms@pixel3.q0.1``. Other columns of the table are left out, with a message: they may hold anything, and
+    labels have the names of predictions.
 
     Args:
-        predictor: answers.
+        predictor: makes the predictions.
         table: with a column architecture, text or both.
-        out: the Parquet file; it is there when it is complete.
-        space: of all rows, or of those that are predicted where the table names spaces.
-        objectives: what to predict, known to the predictor; all that is known of the table's spaces if empty.
-        quantiles: ascending, 0.5 among them.
+        out: the Parquet file; it appears when it is complete.
+        space: of all rows; if the table names spaces, only rows of this one are predicted.
+        objectives: known to the predictor; if empty, all that are known in the table's spaces.
+        quantiles: ascending, including 0.5.
         json: print one JSON document.
 
     Raises:
-        ValueError: the table cannot be read or lacks a column, a row is malformed, or there is none.
+        ValueError: the table cannot be read or lacks a column, a row is malformed, or there are no rows.
     """
     started = time.perf_counter()
     source = open_table(table, WORDS)
@@ -110,7 +111,7 @@ def predict_whole_table(
 
 
 def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:
-    """Chunks and the texts of all their rows, converted in other processes while this one predicts."""
+    """Yield chunks with the texts of their rows, converted in other processes while this one predicts."""
     converts = "architecture" in source.schema.names
     workers = num_workers(None, source.num_rows) if converts else 1
     converted = with_answers(_texts, _chunks(source, words, space), lambda chunk: chunk, workers=workers)
@@ -126,7 +127,7 @@ def _chunks(source: BatchedTable, words: Any, space: str | None) -> Iterator[_Ch
 
 
 def _texts(chunk: _Chunk) -> list[str]:
-    """What a worker does: the text of each row, or of its architecture where it has none."""
+    """Return the text of each row, converted from its architecture if it has none; runs in a worker."""
     nothing = [None] * chunk.words.num_rows
     columns = [
         chunk.words[name].to_pylist() if name in chunk.words.column_names else nothing

@@ -1,4 +1,4 @@
-"""Code that a user brings, such as a space, an evaluator or an augmentation."""
+"""Import users' code, such as a space, an evaluator or an augmentation, and report its errors in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-# Found, not imported, which would take longer than `nasrlm --help` does.
+# Located without importing, which would take longer than `nasrlm --help` does.
 _SPECS = [find_spec(package) for package in ("converters", "nasrlm", "spaces", "studies")]
 _OURS = [Path(spec.origin).parent.resolve() for spec in _SPECS if spec and spec.origin]
 _PATHS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")]
@@ -20,20 +20,20 @@ _INSTALLED = [Path(path).resolve() for path in (*_PATHS, *site.getsitepackages()
 
 
 def see_own_modules() -> None:
-    """Let the user's modules in the working directory be imported, as ``python -m`` does."""
+    """Make modules in the working directory importable, as ``python -m`` does."""
     sys.path.insert(0, os.getcwd())
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file of code is of this project."""
+    """Return whether a source file belongs to this project."""
     return any(Path(filename).resolve().is_relative_to(place) for place in _OURS)
 
 
 def told_in_one_line(error: BaseException) -> str | None:
-    """Describe an error that arose in, or passed through, a user's code, with the last line of theirs: one line.
+    """Describe, in one line, an error that was raised in or passed through a user's code, with the last line of theirs.
 
-    None of an error that has nothing to do with their code. A ``ValueError``, which is how bad input is refused, is
-    told by its message alone, any other error by its type and message. Notes of the error follow.
+    Returns None for an error that has nothing to do with their code. A ``ValueError``, which refuses bad input, is
+    described by its message alone, any other error by type and message. Notes of the error follow.
     """
     said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -46,16 +46,16 @@ def told_in_one_line(error: BaseException) -> str | None:
 
 @contextmanager
 def one_line_of_users(expected: str) -> Iterator[None]:
-    """Within this, whatever the user's code raises becomes a ValueError of one line that names the line of theirs.
+    """Turn any error of a user's code in this context into a ValueError of one line that names the line of theirs.
 
     Args:
-        expected: how the message begins; what was raised follows.
+        expected: start of the message; the error follows.
     """
     try:
         yield
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
+    except BaseException as e:  # SystemExit and asyncio.CancelledError are not subclasses of Exception
         said = told_in_one_line(e)
         if said is None and isinstance(e, ValueError):
             raise

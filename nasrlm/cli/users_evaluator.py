@@ -1,4 +1,4 @@
-"""A user's function as the evaluator of a search: what is wrong with it is told in one line."""
+"""A user's function as the evaluator of a search; its errors are reported in one line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ A = TypeVar("A", bound=Hashable)
 
 
 class UsersEvaluator(FunctionEvaluator[A]):
-    """The user's function; if it raises an error, or its answer cannot be used, the search ends with one line.
+    """A user's function as an evaluator; if it raises an error or returns unusable results, the search ends.
 
     Args:
         name: of the function, ``module:function``.
-        space: of the architectures that it is asked for.
-        objectives: that it answers.
-        skips_errors: whether the search goes on instead, and counts such a network as one without a result.
+        space: of the architectures that it evaluates.
+        objectives: that it returns.
+        skips_errors: whether the search continues after an error, with the network counted as having no result.
 
     Raises:
         ValueError: there is no such function.

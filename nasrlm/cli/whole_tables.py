@@ -1,4 +1,4 @@
-"""``convert --table`` and ``stats --table``: a table of any size, with a bar and a report of what failed."""
+"""``convert --table`` and ``stats --table``: process a table of any size, with a bar and a report of failed rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WorkersOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
 WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
-OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
+OF_NETWORKS = ("checkpoint", "input_shape")  # options that have no effect on a table
 
 
 def checked_out(context: typer.Context, verb: str, given: object, out: Path | None) -> Path:
@@ -30,11 +30,11 @@ def checked_out(context: typer.Context, verb: str, given: object, out: Path | No
     Args:
         context: of the verb.
         verb: its name.
-        given: an architecture that stands beside the table; truthy if there is one.
-        out: of the option ``--out``.
+        given: truthy if an architecture was given besides the table.
+        out: value of the option ``--out``.
 
     Raises:
-        ValueError: no ``--out``, an architecture as well, or an option that has no effect on a table.
+        ValueError: ``--out`` is missing, an architecture was given too, or an option has no effect on a table.
     """
     if given or out is None:
         raise ValueError(f"{verb} --table: expected --out and no architecture. See --help.")
@@ -43,10 +43,10 @@ def checked_out(context: typer.Context, verb: str, given: object, out: Path | No
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
-    """Add columns to a table and say how it went.
+    """Add columns to a table and print a summary.
 
     Raises:
-        ValueError: bad input.
+        ValueError: the input is bad.
         ImportError: the engine is not installed.
     """
     check_not_read(config.out, config.table)
@@ -55,7 +55,7 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
         def report(done: int, total: int) -> None:
             if bar.total is None:
                 bar.total = total
-                bar.initial = bar.n = done  # rows of an earlier run say nothing of this one's speed
+                bar.initial = bar.n = done  # rows of an earlier run do not count for the speed
             bar.update(done - bar.n)
 
         result = convert_table(config, on_progress=report)

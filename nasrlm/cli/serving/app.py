@@ -42,16 +42,16 @@ VERSION = str(nasrlm.__version__)
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask.
+    """Limits of one request.
 
     Attributes:
-        max_networks: architectures or texts.
+        max_networks: number of architectures or texts.
         max_characters: of one text or notation.
-        max_quantiles: levels.
-        max_numbers: of the answer, networks times objectives times quantiles; so many take a second to write.
-        max_bytes: of its body.
-        max_seconds: that its body may take to arrive.
-        max_texts_per_call: of all requests that are answered together.
+        max_quantiles: number of levels.
+        max_numbers: networks times objectives times quantiles in the response; so many take a second to write.
+        max_bytes: of the body.
+        max_seconds: in which the body must arrive.
+        max_texts_per_call: texts of all requests that are predicted together.
     """
 
     max_networks: int = 1024
@@ -74,22 +74,22 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 def create_app(
     predictor: Predictor, limits: Limits | None = None, own_spaces: Sequence[SearchSpace[Any]] = ()
 ) -> FastAPI:
-    """The application.
+    """Create the application.
 
     Args:
-        predictor: answers; its calls are made one at a time.
+        predictor: makes the predictions; it is called by one request at a time.
         limits: of requests.
-        own_spaces: that requests may name beside the registered ones, each by its ``name``.
+        own_spaces: spaces that requests may name besides the registered ones, each by its ``name``.
 
     Raises:
-        ValueError: two spaces of one name.
+        ValueError: two spaces have the same name.
     """
     service = _Service(predictor, limits or Limits(), _addresses(own_spaces))
     app = FastAPI(
         title="nasrlm",
         version=VERSION,
         description="Accuracy, latency and more of neural networks, predicted from their ONNX text.",
-        docs_url=None,  # FastAPI's own pages load scripts from elsewhere, and are blank where there is no network
+        docs_url=None,  # FastAPI's own pages load scripts from the internet, and are blank without it
         redoc_url=None,
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes, max_seconds=service.limits.max_seconds)
@@ -105,7 +105,7 @@ def create_app(
 
     @app.exception_handler(HTTPException)
     async def refuse_body(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 400 and error.__cause__ is not None:  # neither UTF-8 nor JSON of some depth
+        if error.status_code == 400 and error.__cause__ is not None:  # no UTF-8, or JSON nested too deep
             return _refusal(f"body: expected JSON, got {error.__cause__}.")
         return await http_exception_handler(request, error)
 
@@ -168,7 +168,7 @@ class _Service:
     def convert(self, request: ConvertRequest) -> ConvertResponse:
         """What /convert answers."""
         texts = self._converted(request.space, request.architectures, measured=False)
-        tokenizer = self.predictor.checkpoint.tokenizer.limited(None)  # of any length: nothing is predicted
+        tokenizer = self.predictor.checkpoint.tokenizer.limited(None)  # without a limit, since nothing is predicted
         pairs = zip(texts, tokenizer.to_ids(texts), strict=True)
         return ConvertResponse(networks=[ConvertedNetwork(text=text, tokens=len(ids)) for text, ids in pairs])
 
@@ -194,7 +194,7 @@ class _Service:
         self._check_count("architectures", architectures, self.limits.max_networks)
         for row, notation in enumerate(architectures):
             self._check_count(f"architecture {row}: characters", notation, self.limits.max_characters)
-        # Never a file that the service was not told: that would run whatever somebody asks for.
+        # Only spaces given at the start: opening any named file would let requests run arbitrary code.
         address = self._addresses[self._check_space(space, self._addresses)]
         return [cached_text(address, notation, measured=measured) for notation in architectures]
 
@@ -214,7 +214,7 @@ class _Service:
 
 
 def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
-    """Map the name that requests have for each space to the address by which ``get_space`` opens it."""
+    """Map the name of each space in requests to the address with which ``get_space`` opens it."""
     addresses = {name: name for name in space_names()}
     for space in own_spaces:
         if space.address in addresses:
@@ -230,7 +230,7 @@ def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
 def _response(
     values: FloatArray, objectives: Sequence[str], levels: Sequence[float], warning: str | None
 ) -> PredictResponse:
-    """Build the answer of /predict from (N, M, Q) values. Cost: some seconds for millions of values."""
+    """Build the response of /predict from (N, M, Q) values. Cost: some seconds for millions of values."""
     answers = [{name: _answer(row, levels) for name, row in zip(objectives, rows, strict=True)} for rows in values]
     return PredictResponse(predictions=answers, warning=warning)
 
@@ -242,13 +242,13 @@ def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
 
 
 def _refusal(message: str) -> JSONResponse:
-    """Build a response with status 422 whose message is one line that UTF-8 can spell."""
+    """Build a response with status 422 whose message is one line that UTF-8 can encode."""
     detail = " ".join(message.split()).encode(errors="replace").decode()
     return JSONResponse({"detail": detail}, status_code=422)
 
 
 def _spell(error: Any) -> str:
-    """Spell a validation error in one line: ``architectures.0: Input should be a valid string, got 3``."""
+    """Format a validation error as one line: ``architectures.0: Input should be a valid string, got 3``."""
     given, place = error.get("input"), ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "json_invalid":
         return f"body: expected JSON, got {error['ctx']['error']} at character {place}."

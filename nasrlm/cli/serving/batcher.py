@@ -1,4 +1,4 @@
-"""One call of the model answers all requests that wait for the same objectives and quantiles of a space.
+"""Predict waiting requests for the same space, objectives and quantiles in one call of the model.
 
 N texts, M objectives, Q quantiles.
 """
@@ -17,13 +17,13 @@ from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.reader import naming_rows
 
-TEXTS_AT_A_TIME = 128  # that the model finishes whatever happens, which takes seconds of DARTS; 512 took as long each
+TEXTS_AT_A_TIME = 128  # predicted without interruption, which takes seconds for DARTS; 512 took as long per text
 
 Predict = Callable[[Sequence[str], Sequence[str], Sequence[float], str], Prediction]
 
 
 class _Question(NamedTuple):
-    """What requests must have in common to be answered by one call of the model."""
+    """The part of a request that must be equal in requests that share a call of the model."""
 
     objectives: tuple[str, ...]
     quantiles: tuple[float, ...]
@@ -38,11 +38,11 @@ class _Request:
 
 
 class Batcher:
-    """Lets requests wait while the model works, then takes up those that ask the same of other texts.
+    """A queue of requests that wait while the model works; requests with the same question are predicted together.
 
     Args:
-        predict: of texts, objectives, quantiles and a space; called in one thread at a time.
-        max_texts: of one call; a single request may have more.
+        predict: takes texts, objectives, quantiles and a space; called by one thread at a time.
+        max_texts: per call; a single request may have more.
     """
 
     def __init__(self, predict: Predict, max_texts: int) -> None:
@@ -69,7 +69,7 @@ class Batcher:
             batch = self._take()
             outcomes = await asyncio.to_thread(self._answer, batch)
             for request, outcome in zip(batch, outcomes, strict=True):
-                if request.answer.done():  # who asked has gone
+                if request.answer.done():  # the client has gone
                     continue
                 if isinstance(outcome, Exception):
                     request.answer.set_exception(outcome)
@@ -88,9 +88,9 @@ class Batcher:
         return batch
 
     def _answer(self, batch: Sequence[_Request]) -> Sequence[FloatArray | Exception]:
-        """Answer each request, or return the error that it met; one that cannot be answered does not spoil the others.
+        """Return the values or the error of each request; an error in one does not affect the others.
 
-        If nobody waits for any of them any more, as at the end of the service, the rest is not computed.
+        If no client waits any more, such as at the end of the service, the rest is not computed.
         """
         texts = [text for request in batch for text in request.texts]
         parts: list[FloatArray] = []

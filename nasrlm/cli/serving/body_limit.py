@@ -1,4 +1,4 @@
-"""Refuse bodies of requests that are too large, or take too long to arrive, before they are read whole."""
+"""Refuse request bodies that are too large or take too long to arrive, before they are read completely."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """Reads the body of a request, up to a limit of bytes and of seconds, before the application does."""
+    """Middleware that reads the body of a request before the application, up to a limit of bytes and seconds."""
 
     def __init__(self, app: ASGIApp, max_bytes: int, max_seconds: float) -> None:
         self._app, self._max_bytes, self._max_seconds = app, max_bytes, max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or answer 408 or 413."""
+        """Pass a request on, or respond with 408 or 413."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         read: list[Message] = []

@@ -1,4 +1,4 @@
-"""The page at /docs: what /openapi.json says, for people. It loads nothing, so it is there without a network too."""
+"""The page at /docs: /openapi.json in readable form. It loads nothing, so it works without internet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def described(openapi: Mapping[str, Any]) -> str:
-    """HTML: every route with what it takes and what it answers.
+    """Return HTML that lists every route with the fields of its request and response.
 
     Args:
         openapi: the document of the routes, as FastAPI makes it.
@@ -34,7 +34,7 @@ def described(openapi: Mapping[str, Any]) -> str:
 
 
 def _bodies(route: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
-    """What a route is sent, and what it answers if all goes well."""
+    """Return the bodies of a route's request and of its successful response."""
     for title, body in (("Request", route.get("requestBody")), ("Answer", route["responses"]["200"])):
         if body is not None:
             yield f"<h3>{title}, JSON</h3>"
@@ -42,7 +42,7 @@ def _bodies(route: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[st
 
 
 def _fields(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of an object, each with those of what it holds."""
+    """Return the fields of an object, including those of nested objects."""
     named = _object(schema, schemas)
     if named is None:
         return
@@ -58,7 +58,7 @@ def _fields(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[s
 
 
 def _object(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object that a value is, or that its lists and mappings hold; None where these are strings or numbers."""
+    """Return the object that a value is or that its lists and mappings contain; None for strings and numbers."""
     while "$ref" not in schema:
         inner = schema.get("items") or schema.get("additionalProperties")
         if not isinstance(inner, Mapping):
@@ -69,7 +69,7 @@ def _object(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[st
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """The type of a field in words: ``list of string``."""
+    """Return the type of a field in words, such as ``list of string``."""
     if choices := [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]:
         return " or ".join(map(_kind, choices))
     if schema.get("type") == "array":

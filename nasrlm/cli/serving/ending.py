@@ -1,4 +1,4 @@
-"""Tell whoever waits when the service ends that there will be no answer."""
+"""Respond to requests that are still waiting when the service ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DETAIL = "service: expected to answer before it ends, got no time. Ask again whe
 
 
 class Ending:
-    """Answers 503 to requests that are cancelled, as Uvicorn does with what is not done at the end of its grace."""
+    """Middleware that responds with 503 to cancelled requests; Uvicorn cancels them when its grace period ends."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or answer 503; where an answer has begun, Uvicorn closes the connection instead."""
+        """Pass a request on, or respond with 503; if a response has begun, Uvicorn closes the connection instead."""
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:

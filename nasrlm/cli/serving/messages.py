@@ -1,4 +1,4 @@
-"""What the service is asked and what it answers, as JSON."""
+"""The JSON bodies of requests and responses. Their docstrings are shown at /docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Close connections that send no whole head of a request in time, as each takes the place of another."""
+"""Close connections that do not send the complete head of a request in time, because their number is limited."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-MAX_SECONDS = 20.0  # between connecting, or the first bytes of a further request, and the end of the request's head
+MAX_SECONDS = 20.0  # from connecting, or from the first bytes of a further request, to the end of the request's head
 
 
 class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Uvicorn's HTTP protocol with a time limit for the head of a request, for which Uvicorn itself waits for ever."""
+    """Uvicorn's HTTP protocol with a time limit for the head of a request; Uvicorn itself waits for ever."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Wait for a first request."""
+        """Start the time limit for the first request."""
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; wait for the rest where a request has begun."""
+        """Process data; start the time limit if a request has begun."""
         super().data_received(data)
         if self._is_asked():
             self._stop_waiting()
@@ -28,7 +28,7 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the time limit."""
         self._stop_waiting()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""The verbs of the command line, a module each, imported when it is run: together they take seconds to load."""
+"""The verbs of the command line, one module each, imported only when run, since all together take seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import typer
 import typer.core
 
-# What ``nasrlm --help`` says of every verb, whose docstring begins with it; by panel.
+# The help of every verb in ``nasrlm --help``, by panel; the docstring of the verb begins with it.
 PANELS = {
     "Networks": {
         "spaces": "List the search spaces, their sizes and published objectives.",
@@ -48,15 +48,15 @@ PANELS = {
 }
 VERBS = {name: help_ for panel in PANELS.values() for name, help_ in panel.items()}
 
-LIST = "A,B,…"  # what the help calls several values in one word
+LIST = "A,B,…"  # metavar of options with several values in one word
 REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
 
 
 class Verbs(typer.core.TyperGroup):
-    """Knows all verbs by name and help; the one that is run takes the place of its entry."""
+    """A group that has an entry with name and help for every verb, and loads the one that is run."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The name, command and words of what is run."""
+        """Return the name, command and remaining words of the verb that is run."""
         name, command, words = super().resolve_command(ctx, args)
         if name in VERBS:
             command = load_verb(name)
@@ -65,9 +65,9 @@ class Verbs(typer.core.TyperGroup):
 
 
 def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Refuse an option given twice that some verbs take several times, or one as a list: only the last would count.
+    """Refuse a repeated option, if other verbs allow it repeated or if it takes a list: only the last would count.
 
-    Of other options the last counts, so that words added to a script's command can change it.
+    For other options the last one counts, so that words appended to a script's command can override it.
     """
     for option in command.params:
         given = sum(word.partition("=")[0] in option.opts for word in words)
@@ -78,12 +78,12 @@ def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
 
 
 def load_verb(name: str) -> Any:
-    """The command of a verb, with its options."""
-    from nasrlm.cli.output import results_alone  # takes a tenth of a second
+    """Return the command of a verb, with its options."""
+    from nasrlm.cli.output import results_alone  # here: takes a tenth of a second
 
     app = typer.Typer()
     app.command(name)(_module(name).run)
-    app.callback()(_entry)  # one verb alone would not be a group
+    app.callback()(_entry)  # without a callback, a single verb would not be a group
     command = typer.main.get_group(app).commands[name]
     assert command.callback is not None, "a verb does something"
     command.callback = results_alone()(command.callback)
@@ -103,4 +103,4 @@ def _module(name: str) -> ModuleType:
 
 
 def _entry() -> None:
-    """What stands for a verb until it is run."""
+    """Stand for a verb until it is run."""

@@ -24,7 +24,7 @@ from studies.tables.adapting import AdaptConfig, Choice, adapt_to_tables
 from studies.tables.rows import row_names
 from studies.tables.several import shown_names
 
-MOST_PRINTED = 20  # labels; --json lists all
+MOST_PRINTED = 20  # labels that are printed; --json lists all
 
 
 def run(
@@ -85,7 +85,7 @@ def _print_judged(judged: Mapping[str, Quality]) -> None:
 
 
 def _count(samples: str) -> int | None:
-    """A number of labels; None for all."""
+    """Parse a number of labels; None for all."""
     if samples != "all" and not (samples.isdecimal() and int(samples) > 1):
         raise ValueError(f"--samples: expected all or a number above 1, got {samples!r}.")
     return None if samples == "all" else int(samples)

@@ -1,4 +1,4 @@
-"""The verb benchmark: methods on identical rows, from few labels."""
+"""The verb benchmark: compare methods on identical rows, from few labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from studies.benchmark.results import summary
 from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark
 from studies.benchmark.task import Tables
 
-# What the table calls columns of the summary that are not words.
+# Headers in the table for columns of the summary whose names are not readable.
 HEADS = {"size": "labels", "kendall_tau": "Kendall τ", "spearman_rho": "Spearman ρ", "test_rows": "test rows"}
 
 

@@ -1,4 +1,4 @@
-"""The verb evaluate: predictions beside the labels of tables."""
+"""The verb evaluate: compare predictions with the labels of tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
     """Compare predictions with the labels of tables: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = listed(objectives, "--objectives")
-    named_so = wanted or predictor.objectives  # a name without @ may be of an objective too
+    named_so = wanted or predictor.objectives  # a column without @ may be an objective too
     frames = [_rows_of_split(read_rows(table, space, labels=named_so), split, table) for table in tables]
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame, named_so)))
     known = [name for name in labels if wanted or name in predictor.objectives]

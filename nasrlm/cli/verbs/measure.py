@@ -69,7 +69,7 @@ def run(
 
 
 def _columns(latency: Latency, objective: str, threads: int, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What a table says of a network that was timed."""
+    """Return the cells of a timed network's row in the table."""
     return {
         objective: latency.median_ms,
         "latency_q25_ms": latency.iqr_ms[0],

@@ -1,4 +1,4 @@
-"""The verb plot: figures of studies, for which no model is needed."""
+"""The verb plot: draw figures of studies, without a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb predict: objectives with calibrated intervals."""
+"""The verb predict: predict objectives with calibrated intervals."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from nasrlm.reader import UnreadableTextError
 from spaces import get_space
 from spaces.shown import first_lines
 
-MAX_SAMPLES = 100_000  # of an objective: thirty megabytes an architecture of all that the released checkpoint knows
-MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
+MAX_SAMPLES = 100_000  # per objective: thirty megabytes per architecture for all that the released checkpoint knows
+MAX_COLUMNS = 6  # objectives in columns; more are printed as the rows of one table per architecture
 
 
 def run(
@@ -76,7 +76,7 @@ def run(
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     levels = _levels(quantiles)
     if space is not None and space not in predictor.checkpoint.spaces:
-        get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
+        get_space(space)  # fails if it is unknown here too
     asked = listed(objectives, "--objectives")
     predictor.predict([], asked or None, levels)  # unknown objectives fail before any work
     if out is not None:
@@ -99,7 +99,7 @@ def run(
     else:
         warn_of_inputs(inputs.notations, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, values)
-    rng = np.random.default_rng(seed)  # goes on from space to space
+    rng = np.random.default_rng(seed)  # one generator for all spaces
     drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None
     if json:
         print_json(_answers(inputs.names, prediction, drawn))
@@ -108,7 +108,7 @@ def run(
 
 
 def _answers(names: Sequence[str], prediction: Prediction, drawn: FloatArray | None) -> list[dict[str, Any]]:
-    """An architecture an element: the interval of every objective, more than three quantiles, and samples if any."""
+    """Return, for each architecture, intervals of all objectives, more than three quantiles, and samples if any."""
     rows = []
     for index, architecture in enumerate(names):
         answers: dict[str, Any] = {"architecture": architecture}
@@ -125,7 +125,7 @@ def _answers(names: Sequence[str], prediction: Prediction, drawn: FloatArray | N
 
 
 def _print_prediction(names: Sequence[str], prediction: Prediction) -> None:
-    """One table; or one an architecture, of many objectives or quantiles."""
+    """Print one table, or one per architecture if there are many objectives or quantiles."""
     objectives, levels = prediction.objectives, prediction.quantiles
     if len(objectives) > MAX_COLUMNS or len(levels) > 3:
         for architecture, of_objectives in zip(names, prediction.values.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The verb refine: costs that a checkpoint spells become sums of what the rows of a network's text cost."""
+"""The verb refine: replace costs that the decoder predicts by sums of what the rows of a network's text cost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(
 
 
 def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], known: Checkpoint) -> Examples:
-    """Rows outside the test split with their labels of costs: of those that are wanted, or of all that may add up.
+    """Read train and valid rows with labels of the wanted costs, or of all costs that may become sums.
 
     Raises:
         ValueError: a table cannot be read, or there are no such labels.
@@ -83,7 +83,7 @@ def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], 
 
 
 def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence[str], tables: Sequence[Path]) -> None:
-    """Complain of costs that are wanted and have too few valid labels; where none is, of too few of any."""
+    """Refuse wanted costs with too few valid labels; if none is wanted, refuse tables where all costs have too few."""
     judged = {x.objective for each in compared.values() for x in each}
     missing = [name for name in wanted if name not in judged]
     if missing or not judged:
@@ -94,7 +94,7 @@ def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence
 
 
 def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequence[Comparison]) -> list[str]:
-    """List the costs that are predicted otherwise than before; warn of those that were sums and are spelled again."""
+    """Return the costs whose predictions changed; warn of those that were sums and are spelled by the decoder again."""
     left = after.sums_by_space.get(space, {})
     dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
     if dropped:
@@ -104,6 +104,6 @@ def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequen
 
 
 def _cells(space: str, x: Comparison) -> list[object]:
-    """A row of the table."""
+    """Return the cells of a row of the table."""
     from_now_on = "sum" if x.is_summed else ": ".join(filter(None, ("spelled", x.why)))
     return [space, x.objective, x.labels, x.spelled, x.summed, from_now_on]

@@ -1,4 +1,4 @@
-"""The verb sample: architectures of a space, at random or those whose measurements would tell most."""
+"""The verb sample: draw architectures of a space, at random or those whose labels would be most informative."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def run(
         raise ValueError(f"sample: expected one --space{more}, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        from nasrlm.checkpoints.checkpoint import Checkpoint  # here: a second and more, for what draws at random
+        from nasrlm.checkpoints.checkpoint import (
+            Checkpoint,
+        )  # here: takes over a second, and random draws do not need it
         from studies.tables.choosing import most_telling
 
         loaded = Checkpoint.from_pretrained(checkpoint)

@@ -37,8 +37,8 @@ from studies.surrogates.surrogate import Surrogate
 from studies.tables.files import read_table
 from studies.tables.rows import rows_of_space, spelled_notation
 
-TRIALS = 1000  # of a new study, where none are named
-MOST_OF_GP = 64  # proposals on predictions that take about a minute
+TRIALS = 1000  # default of a new study
+MOST_OF_GP = 64  # proposals of sampler gp on predictions; they take about a minute
 
 
 def run(
@@ -153,10 +153,10 @@ def _warn_of_slow_proposals(config: SearchConfig) -> None:
 
 
 def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchConfig:
-    """The config of a search that begins with results that are known already.
+    """Return the config of a search that starts from known results.
 
     Raises:
-        ValueError: they are all the results that it is to have, or too many to begin without a model.
+        ValueError: the search needs no further results, or there are too many to start without a model.
     """
     count = len({results.space.architecture_key(architecture) for architecture in results.known})
     if count >= config.trials:
@@ -174,8 +174,8 @@ def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchCon
 
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
-    """The notations of a table's rows of the space, or of a text file's lines."""
-    notations: dict[str, str] = {}  # by place in the file
+    """Read the notations in a table's rows of the space, or in the lines of a text file."""
+    notations: dict[str, str] = {}  # by row or line of the file
     if path.suffix in TABLE_ENDINGS:
         table = read_table(path)
         if "architecture" not in table or table["architecture"].isna().any():
@@ -199,7 +199,7 @@ def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
 
 
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
-    """The front as a table, best in the first goal first, then its hypervolume."""
+    """Print the front as a table, sorted by the first goal, then its hypervolume."""
     rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
     columns = ["architecture", *objectives]
     if any(SOFT_MET in row for row in result.front):
@@ -220,7 +220,7 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:
-    """Spell a prediction with its interval; a real result, which has none, as a number."""
+    """Format a prediction with its interval, and a real result, which has none, as a number."""
     return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)
 
 
@@ -234,7 +234,7 @@ def _search(
     **options: Any,
 ) -> StudyResult:
     """Search on predictions, with real results guided by the model, or with real results alone."""
-    # Loaded where it is needed.
+    # Imported where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     write = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
@@ -251,13 +251,13 @@ def _search(
         config = _with_checkpoint(config, space, predictor())
     if guide is None:
         return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
-    from studies.search_with_model import search_with_model  # here: two seconds
+    from studies.search_with_model import search_with_model  # here: takes two seconds
 
     return search_with_model(config, space, evaluator, out, predictor=predictor(), to_text=to_text, **options)
 
 
 def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
-    """The config with the checkpoint that answers; what it is asked for and can only guess is told."""
+    """Return the config with the checkpoint that predicts; warn of predictions that are guesses."""
     if known := [name for name in config.objectives if name in predictor.objectives and name not in COUNTS]:
         warn_of_guesses(predictor, [space.address], known)
     return replace(config, checkpoint_sha256=predictor.checkpoint.sha256)
@@ -266,7 +266,7 @@ def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: P
 def _usable_guide(
     config: SearchConfig, evaluator: RealEvaluator[Any], predictor: Callable[[], Predictor]
 ) -> Guide | None:
-    """Return the config's guide; None, with a warning, where the model lacks an objective and is not to learn it."""
+    """Return the config's guide; None, with a warning, if the model lacks an objective and will not learn it."""
     if config.guide is None:
         return None
     unknown = [name for name in config.objectives if name not in (*predictor().objectives, *COUNTS)]

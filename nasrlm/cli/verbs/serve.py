@@ -14,7 +14,7 @@ from nasrlm.extras import check_extra
 from nasrlm.predictor import Predictor
 from spaces import get_space
 
-GRACE_SECONDS = 10  # that a request has to end when the service is to
+GRACE_SECONDS = 10  # for requests to finish when the service is stopped
 
 
 def run(
@@ -59,5 +59,5 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _spelled(host: str) -> str:
-    """Spell a host as a URL has it: an address of IPv6 in brackets."""
+    """Format a host for a URL: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""The verb spaces: what can be searched."""
+"""The verb spaces: list the search spaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(json: JsonOption = False) -> None:
 
 
 def _open_spaces() -> list[SearchSpace[Any]]:
-    """All spaces by name; one that an installed package registers and that fails to load is only reported."""
+    """Return all spaces by name; one of an installed package that fails to load is only reported."""
     spaces = []
     for name in space_names():
         try:

@@ -25,7 +25,7 @@ from nasrlm.cli.whole_tables import (
     convert_whole_table,
 )
 
-TIMED_AT_ONCE = 8  # networks, which a killed run may lose
+TIMED_AT_ONCE = 8  # networks timed between two writes, which a killed run may lose
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
         if not latency:
             refuse_given(context, ["repeats"], "--latency", "none")
         counts = derive_counts(repeats if latency else None, texts)
-        workers = 1 if latency and workers is None else workers  # they would slow each other down
+        workers = 1 if latency and workers is None else workers  # several would slow each other down
         config = StreamConfig(table, written, space, workers, engine, resume, derivation=counts)
         if latency:
             config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)

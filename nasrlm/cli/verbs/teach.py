@@ -1,4 +1,4 @@
-"""The verb teach: labels for networks that nobody has trained or measured, to learn a space from."""
+"""The verb teach: predict labels for networks that were neither trained nor measured, to train a model on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb train: a model of a config, resumed where a run of it was stopped."""
+"""The verb train: train a model by a config, or resume a run that was stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nasrlm.training.processes import is_first_process
 from nasrlm.training.train import calibration_caveats, run_folder, train
 from studies.tables.training_examples import training_examples
 
-RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
+RECIPES = Path(studies.__file__).parent / "recipes"  # shipped with the package
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
     check_folder(chosen.out)
-    with run_folder(chosen.out):  # refused now, not when all texts are converted
+    with run_folder(chosen.out):  # a busy folder is refused before texts are converted
         pass
     check_replaceable(chosen.out / "checkpoint")
     examples = training_examples(chosen, progress=is_first_process())
@@ -65,7 +65,7 @@ def run(
 
 
 def _config_file(given: Path) -> Path:
-    """Find a config's file: the path as it is given, or that of the recipe of this name."""
+    """Return the file of a config: the given path, or that of the recipe of this name."""
     if given.suffix or given.is_file():  # a folder may have a recipe's name
         return given
     recipes = {path.stem: path for path in sorted(RECIPES.glob("*.yaml"))}
