@@ -14,11 +14,11 @@ Every objective:
 An accuracy of texts that are networks, in known and unknown spaces alike:
 
 - ``group_process``: a Gaussian process whose features are counts of the network's operators and the checkpoint's
-  predictions of other accuracies. A scale for each group of features is fitted to the labels.
-- ``boosted_trees``: the same kind of features, without smoothing. The prediction is the mean of trees and process.
+  predictions of other accuracies. The scale of each group of features is fitted to the labels.
+- ``boosted_trees``: similar features; trees fit steps that a process smooths. The prediction is the mean of both.
 - ``graph_network_fit`` (10 labels or more): reads which operator feeds which. The prediction moves towards it by a
-  share that minimises the error on held-out labels; it is dropped if the first of three held-out parts gives it less
-  than 0.25, or any of them 0.
+  share that minimises the error on held-out labels; the network is dropped if its share is below 0.25 after the first
+  of three held-out parts, or 0 after any.
 
 A cost, or any objective if the texts are no networks:
 
@@ -27,9 +27,9 @@ A cost, or any objective if the texts are no networks:
   (MACs), or nothing. For an unknown space ``pool`` gives guesses a tenth of the variance, and sizes four times more.
 - ``group_process``, if the texts are networks: counts, predictions that are no guesses, and MACs. The prediction is
   the mean of both processes.
-- ``nasrlm.model.row_sum`` (30 labels or more, and more than row counts vary independently): the sum of what the rows
-  of a text cost; a row is an operator with its attributes and place. The prediction moves towards it by a share that
-  left-out labels decide; it is dropped below 0.1.
+- ``nasrlm.model.row_sum`` (30 labels or more, and more labels than rows that vary independently): the sum of what the
+  rows of a text cost; a row is an operator with its attributes and place. The prediction moves towards the sum by a
+  share that left-out labels decide; the sum is dropped if its share is below 0.1.
 - ``readout_fit``, in an unknown space: a slope along the logarithm of the MACs; the kernel machine learns the residual.
 - ``readout_fit.LeftOut``: scales intervals until 80 % of them contain a label that was left out of the fit.
 
