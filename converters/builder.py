@@ -1,4 +1,4 @@
-"""Builds the faithful graph of a network operator by operator, including batch norms and dead branches."""
+"""Builds the faithful graph of a network, operator by operator: all that its reference runs, with dead branches."""
 
 from __future__ import annotations
 

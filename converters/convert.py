@@ -2,7 +2,8 @@
 
 The *faithful graph* holds every operator that the reference implementation or the given model runs. The *canonical
 graph* holds only what the outputs depend on, simplified and in one fixed order. The *canonical text* is the ONNX text
-of the canonical graph with repeated blocks as functions. The *measured text* adds what runs without any effect.
+of the canonical graph with repeated blocks as functions. The *measured text* also has the blocks as they are executed,
+including operations whose results are unused.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def build(space: HiAML, architecture: Stages) -> Graph:
 
 @dataclass(frozen=True)
 class _Layers:
-    """The layers of a block; unless stated otherwise, each has as many output channels as the block."""
+    """The layers of a block; without ``channels``, each has as many output channels as the block."""
 
     g: GraphBuilder
     channels: int

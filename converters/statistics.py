@@ -1,4 +1,7 @@
-"""Counts the parameters, multiply-accumulates (MACs) and sizes of a network from its graph."""
+"""Counts the parameters, multiply-accumulates (MACs) and sizes of a network from its graphs.
+
+The faithful graph is the network as its reference builds it; the canonical graph has only what outputs depend on.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
 from spaces.notation import check_keys, read_integer, read_json
 
-INIT_CHANNELS = (32, 16, 36, 50)  # NAS-Bench-301; search, evaluation in the DARTS paper; a long run of NAS-Bench-301
+# Of NAS-Bench-301, of search and evaluation in the DARTS paper, and of a long run in NAS-Bench-301.
+INIT_CHANNELS = (32, 16, 36, 50)
 LAYERS = (8, 20)
 REMEDY = (
     'Write a DARTS genotype, {"normal": [["sep_conv_3x3", 0], ...], "normal_concat": [2, 3, 4, 5], "reduce": ..., '

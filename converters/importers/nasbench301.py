@@ -22,7 +22,7 @@ from converters.importers.reading import BenchmarkFileError, field, reading, to_
 from spaces.darts import DARTS
 
 NAME = re.compile(r"(?:.*/)?results_\d+\.json")
-CONFIG = "optimized_hyperparamater_config"  # their spelling
+CONFIG = "optimized_hyperparamater_config"  # misspelled so in the files
 EPOCHS = "SimpleLearningrateSchedulerSelector:cosine_annealing:T_max"
 STANDARD_EPOCHS = 100
 

@@ -1,4 +1,4 @@
-"""Inlines the functions of a model."""
+"""Inlines the functions of a model, except those of our prelude (``nn.Conv``, …; see ``converters/text.py``)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without_functions(model: ModelProto) -> ModelProto:
         if function.name in LAYER_FUNCTIONS
         and prelude.get(function.name) == function.SerializeToString(deterministic=True)
     ]
-    _say_defaults(model, layers)
+    _add_defaults(model, layers)
     if layers:
         model = onnx.inliner.inline_selected_functions(model, layers, exclude=True)
     elif model.functions:
@@ -42,7 +42,7 @@ def without_functions(model: ModelProto) -> ModelProto:
     return model
 
 
-def _say_defaults(model: ModelProto, layers: Sequence[tuple[str, str]]) -> None:
+def _add_defaults(model: ModelProto, layers: Sequence[tuple[str, str]]) -> None:
     """Add to calls the defaults of attributes that they leave out, because the inliner ignores these defaults."""
     defaults = {(function.domain, function.name): function.attribute_proto for function in model.functions}
     for node in [*model.graph.node, *(node for function in model.functions for node in function.node)]:

@@ -19,11 +19,11 @@ def infer_types(node: NodeProto, types: Mapping[str, TypeProto], arrays: Mapping
     Raises:
         onnx.shape_inference.InferenceError: the node does not accept such inputs.
     """
-    inferred = onnx.shape_inference.infer_shapes(_alone(node, types, arrays), check_type=True, strict_mode=True)
-    told = {value.name: value.type for value in inferred.graph.output if value.type.WhichOneof("value")}
-    if node.op_type == "GroupNormalization" and node.input[0] in types:  # defined as a function, which is not inferred
-        told[node.output[0]] = types[node.input[0]]
-    return told
+    model = onnx.shape_inference.infer_shapes(_alone(node, types, arrays), check_type=True, strict_mode=True)
+    inferred = {value.name: value.type for value in model.graph.output if value.type.WhichOneof("value")}
+    if node.op_type == "GroupNormalization" and node.input[0] in types:  # ONNX defines it as a function: not inferred
+        inferred[node.output[0]] = types[node.input[0]]
+    return inferred
 
 
 def evaluate(node: NodeProto, arrays: Mapping[str, Array]) -> dict[str, Array] | None:

@@ -46,7 +46,7 @@ CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, Tensor
 
 LEARNED = "nasrlm.learned"  # key in a model's metadata under which the initializers that are parameters are listed
 # Defaults of attributes without which onnx infers no type, or a wrong one.
-SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
+EXPLICIT_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "MeanVarianceNormalization": {"axes": (0, 2, 3)},
     "STFT": {"onesided": 1},
 }
@@ -144,8 +144,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     for node in light.graph.node:
         if not resized.isdisjoint(node.output):
             node.input[1] = ""  # the regions, which the conversion invents
-            _say(node, OLD_RESIZE)
-        _say(node, SAID_DEFAULTS.get(node.op_type, {}))
+            _add_missing(node, OLD_RESIZE)
+        _add_missing(node, EXPLICIT_DEFAULTS.get(node.op_type, {}))
         if node.op_type == "Pad" and node.domain in STANDARD_DOMAINS:
             _remove_attribute(node, "value")  # the conversion leaves it in modes that do not use it
     return Source(
@@ -161,8 +161,9 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
 
 
 def is_constant(tensor: TensorProto) -> bool:
-    """Return whether a tensor is a constant: integers, flags, text and single numbers are; other floats are weights.
+    """Return whether a tensor is a constant: a short array of integers, flags or text, or a single number.
 
+    Other tensors are weights.
     ``prepare`` makes exceptions for single numbers that are known to be learned or are read where weights are.
     """
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
@@ -200,12 +201,12 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     def is_kept(name: str, tensor: TensorProto) -> bool:
         small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
         is_weight = name in learned and tensor.data_type in FLOATS
-        says = (is_constant(tensor) and not is_weight) or (small and name in kept) or name in open_masks
-        if says and tensor.data_location == TensorProto.EXTERNAL:
+        is_needed = (is_constant(tensor) and not is_weight) or (small and name in kept) or name in open_masks
+        if is_needed and tensor.data_location == TensorProto.EXTERNAL:
             missing[name] = _location(tensor)
-        return says and name not in missing
+        return is_needed and name not in missing
 
-    made_up = _made_up_biases(graph)
+    zero_biases = _zero_biases(graph)
     weights: dict[str, TypeProto] = {}
     for tensor in graph.initializer:
         if is_kept(tensor.name, tensor):
@@ -218,7 +219,7 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
         value = _tensor_of_constant(node)
         if value is None:
             light.graph.node.append(node)
-            if node.op_type == "LayerNormalization" and node.input[-1] in made_up:
+            if node.op_type == "LayerNormalization" and node.input[-1] in zero_biases:
                 del light.graph.node[-1].input[2:]
         elif is_kept(node.output[0], value):
             light.graph.initializer.add().CopyFrom(value)
@@ -243,7 +244,7 @@ def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
                 )
 
 
-def _made_up_biases(graph: GraphProto) -> set[str]:
+def _zero_biases(graph: GraphProto) -> set[str]:
     """Return the zeros that torch's older exporter adds as bias to a layer norm which has a learned weight only."""
     learned = {tensor.name for tensor in graph.initializer}
     constants = _stored_in_nodes(graph)
@@ -338,7 +339,7 @@ def _opset(model: ModelProto) -> int:
     return min([entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS], default=OPSET)
 
 
-def _say(node: NodeProto, defaults: Mapping[str, AttributeValue]) -> None:
+def _add_missing(node: NodeProto, defaults: Mapping[str, AttributeValue]) -> None:
     """Add default attributes that the node does not have."""
     for name, value in defaults.items():
         if all(attribute.name != name for attribute in node.attribute):

@@ -175,7 +175,7 @@ class Values:
         """Record the outputs of a node if they are constants or weights; return whether they are."""
         if arrays := self._computed(node):
             self.arrays.update(arrays)
-            if node.op_type not in ("Constant", "Shape") and not any(self._is_told_by_shape(x) for x in node.input):
+            if node.op_type not in ("Constant", "Shape") and not any(self._has_only_shape(x) for x in node.input):
                 self.computed.update(dict.fromkeys(arrays, node))
         elif weights := self._made_of_weights(node):
             for x, weight in weights.items():
@@ -187,7 +187,7 @@ class Values:
             return False
         return True
 
-    def _is_told_by_shape(self, x: str) -> bool:
+    def _has_only_shape(self, x: str) -> bool:
         """Return whether the text has only the shape of an array, so that values computed from it are weights."""
         return x in self.arrays and x not in self.computed and counts_as_weight(self.arrays[x])
 

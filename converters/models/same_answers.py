@@ -43,9 +43,10 @@ class Answered(NamedTuple):
 def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Answered) -> None:
     """Refuse an exported model whose outputs differ from those of its module clearly beyond rounding.
 
-    A difference counts if less than half of the digits agree, and if it is larger than NOISE times what noise of the
-    size of rounding in the output of every layer changes in the module's outputs. If the model has APPROXIMATED
-    operators, onnx's reference implementation, which does not approximate, must show the difference too.
+    A difference counts if it exceeds half of the digits (the square root of the rounding unit, times the largest
+    output), plus NOISE times the change of the module's outputs when every layer's output gets noise of the size of
+    rounding. If the model has APPROXIMATED operators, onnx's reference implementation, which does not approximate,
+    must show the difference too.
 
     Not checked: integers, numbers that are not finite, models with FREE operators, models that cannot be run, and
     models with loops or branches (at those of ``EmbeddingBag`` ONNX Runtime 1.31 ends the process).

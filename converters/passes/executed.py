@@ -18,7 +18,10 @@ from converters.passes.simplify import drop_identities, fold_batch_norms, remove
 
 
 def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
-    """Return the innermost repeated blocks of a faithful graph as functions E0, E1, …, in order of first occurrence."""
+    """Return the innermost repeated blocks of a faithful graph as functions E0, E1, …, in order of first occurrence.
+
+    A faithful graph is the network as its reference builds it, before any simplification.
+    """
     executed = fold_batch_norms(faithful)
     for rewrite in (spell_scales, drop_identities, remove_dead_nodes, canonicalise, outline):
         executed = rewrite(executed)

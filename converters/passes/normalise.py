@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
-from converters.models.onnx_model import SAID_DEFAULTS
+from converters.models.onnx_model import EXPLICIT_DEFAULTS
 from converters.models.onnx_positions import STATE_INPUTS, trimmed
 from converters.passes.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.passes.spell_activations import (
@@ -138,14 +138,15 @@ def _equal(default: AttributeValue | None, value: AttributeValue) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _defaults(op_type: str) -> Mapping[str, AttributeValue]:
+    """Return the defaults of an operator's attributes, without those that must be explicit."""
     schema = _schema(op_type)
     if schema is None:
         return DEFAULTS.get(op_type, {})
     values = {name: attribute.default_value for name, attribute in schema.attributes.items()}
-    said = SAID_DEFAULTS.get(op_type, {})
-    known = {name: onnx.helper.get_attribute_value(x) for name, x in values.items() if x.name and name not in said}
-    spelled = {name: value.decode() if isinstance(value, bytes) else value for name, value in known.items()}
-    return {**spelled, **DEFAULTS.get(op_type, {})}
+    explicit = EXPLICIT_DEFAULTS.get(op_type, {})
+    known = {name: onnx.helper.get_attribute_value(x) for name, x in values.items() if x.name and name not in explicit}
+    decoded = {name: value.decode() if isinstance(value, bytes) else value for name, value in known.items()}
+    return {**decoded, **DEFAULTS.get(op_type, {})}
 
 
 @lru_cache(maxsize=1 << 10)

@@ -88,7 +88,10 @@ def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def round_scale(node: Node, at: Surroundings) -> list[Node] | None:
-    """Round factors to six digits: the same one may come as ``x / 8 ** 0.5``, ``x * 8 ** -0.5`` or twice its root."""
+    """Round factors to six digits, so that different ways to compute a factor give the same one.
+
+    The same scale may come as ``x / 8 ** 0.5``, as ``x * 8 ** -0.5``, or as two scales by the root of the factor.
+    """
     if node.op_type != "nn.Scale":
         return None
     return [_scaled(node.inputs[0], float(f"{_factor(node):.6g}"), node.outputs[0])]

@@ -1,4 +1,4 @@
-"""Spellings of layers (rewrite rules, see ``rewriting``): absorb biases, and recognise norms and global pools."""
+"""Spellings of layers (rewrite rules, see ``rewriting``), which absorb biases and recognise norms and global pools."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
-    """Replace the same pattern without bias by ``LayerNormalization``, as no ``nn`` function has a scale alone."""
+    """Replace ``(x - mean) / (variance + epsilon) ** 0.5 * scale`` over the last axis by ``LayerNormalization``.
+
+    There is no ``nn`` function for a layer norm without bias.
+    """
     for x, scale in (node.inputs, node.inputs[::-1]) if node.op_type == "Mul" else ():
         normed = _normed(x, at) if at.producer(scale, "nn.Weight") else None
         if normed and at.shapes[scale] == at.shapes.get(normed[0], ())[-1:]:

@@ -46,7 +46,8 @@ def _widened(kind: Any, words: Any) -> Any:
     """Return the narrowest of integer, float and string, not narrower than ``kind``, to which all cells convert."""
     if kind == pa.string() or _without(NO_NUMBER, words).null_count == len(words):
         return kind
-    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is no float: a string
+    # Floats are tried first, because Arrow reads 0x10 as an integer but not as a float; such a column is strings.
+    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())
     widest = pa.string()
     for narrower in kinds:
         try:
