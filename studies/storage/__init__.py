@@ -1,1 +1,1 @@
-"""Guided searches in Optuna storages that several workers share."""
+"""Studies in Optuna storages, and guided searches that several workers share."""

@@ -1,4 +1,4 @@
-"""A study's journal file, whose every line is a whole record, whoever was killed or had no room to write."""
+"""A study's journal file, kept free of unfinished lines even if a process is killed or the disk is full."""
 
 import os
 from collections.abc import Generator
@@ -10,15 +10,15 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from studies.folder import StudyError
 
-BLOCK = 65_536  # bytes of a journal that are looked at together
+BLOCK = 65_536  # bytes read at a time from the end of a journal
 
 
 def open_journal(path: Path) -> JournalStorage:
-    """A journal file, made where it is not there.
+    """Open a journal file, created if missing.
 
     Raises:
-        StudyError: a line is no record.
-        ValueError: the file is no journal; it is left as it is.
+        StudyError: a line is not a record.
+        ValueError: the file is not a journal; it is left unchanged.
     """
     lock = WholeLinesLock(path)
     if path.exists():
@@ -28,17 +28,17 @@ def open_journal(path: Path) -> JournalStorage:
 
 
 class WholeLinesLock(JournalFileOpenLock):
-    """Whoever holds it finds whole lines alone.
+    """A lock that removes an unfinished last line of the journal when it is acquired.
 
-    What a worker was writing as it was killed, or as the disk was full, is a line without an end; nobody was told that
-    it is there, and what comes next would be glued to it. Such a worker's lock may be left as well, and is broken after
-    half a minute.
+    If a worker is killed while it writes, or the disk is full, the last line has no end, and the next record would be
+    appended to it. Nobody relies on the unfinished record, because its write never returned. The lock of a killed
+    worker is broken after half a minute.
 
-    NOTE: Optuna's default lock, a link to the path as it was named, leads nowhere where that is relative and not of the
-    current folder, or the journal was moved: of a killed worker's it then waits forever.
+    NOTE: Optuna's default lock is a symbolic link to the path as it was given. If that is relative to another folder,
+    or the journal was moved, the link points nowhere, and after a worker is killed others wait forever.
 
     Args:
-        path: of the journal.
+        path: path of the journal.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,10 +46,11 @@ class WholeLinesLock(JournalFileOpenLock):
         self._path = path
 
     def acquire(self) -> bool:
-        """Wait for the lock, and cut off an unfinished line.
+        """Wait for the lock, and remove an unfinished line.
 
         Raises:
-            ValueError: the file is no journal; it is left as it is.
+            StudyError: the file is missing.
+            ValueError: the file is not a journal; it is left unchanged.
         """
         super().acquire()
         try:
@@ -63,13 +64,13 @@ class WholeLinesLock(JournalFileOpenLock):
 
 
 class NamedLines(JournalFileBackend):
-    """Optuna's file of records, which names a line that is none."""
+    """Optuna's journal file, with errors that name the line."""
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any]]:
-        """The records from a number on.
+        """Yield the records from a number on.
 
         Raises:
-            StudyError: one cannot be read.
+            StudyError: a record cannot be read.
         """
         line = log_number_from + 1
         try:

@@ -1,7 +1,8 @@
-"""Locks beside a study's storage that end with the process that holds them, however it ends.
+"""Locks for a study's storage; the operating system or the server releases them when their process ends.
 
-A worker takes its turn alone, and holds the trial that it evaluates. A running trial that nobody holds is that of a
-dead worker: a slow evaluation is never taken for a dead one. A search that is not shared holds its whole run.
+There is a lock for the turn, in which one worker at a time changes the study, and one for each running trial, held by
+the worker that evaluates it. If nobody holds a running trial, its worker is dead, so a slow evaluation is never
+mistaken for a dead one. A search that is not shared holds one lock for its whole run.
 """
 
 import threading
@@ -21,53 +22,53 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from studies.config import without_password
 from studies.folder import StudyError
 
-TURN, RUN = -1, -2  # in the place of a trial's number
+TURN, RUN = -1, -2  # used in place of a trial's number
 
-PING_SECONDS = 5.0  # between looks whether a connection that does nothing else is there
-GRACE_SECONDS = 15.0  # in which a worker whose connection broke takes its locks again
-BROKEN = (InterfaceError, OperationalError)  # as of a connection that is no longer
+PING_SECONDS = 5.0  # between checks of an idle connection
+GRACE_SECONDS = 15.0  # time for a worker whose connection broke to take its locks again
+BROKEN = (InterfaceError, OperationalError)  # raised by a broken connection
 
 
 class TurnLostError(StorageInternalError):
-    """A worker's turn has ended without its doing."""
+    """A worker's turn ended because its connection broke."""
 
 
 class StorageLocks(Protocol):
     """Locks of the workers of one study.
 
     Attributes:
-        grace_seconds: how long nobody has to hold a running trial before its worker is dead.
+        grace_seconds: time for which a running trial has to be unheld before its worker counts as dead.
     """
 
     grace_seconds: float
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Alone among all workers; waits until it may."""
+        """Wait until no other worker has a turn, and keep others out meanwhile."""
         yield
 
     def check_turn(self) -> None:
-        """Check, before something is written in a turn, that the turn still lasts.
+        """Check, before writing in a turn, that the turn has not been lost.
 
         Raises:
-            TurnLostError: somebody else may have taken theirs.
+            TurnLostError: another worker may have begun its turn.
         """
 
     def hold(self, number: int) -> None:
-        """Hold a trial, by its number, until it is released, all is closed, or the process ends."""
+        """Hold a trial, by its number, until ``release``, ``close``, or the end of the process."""
 
     def release(self, number: int) -> None:
-        """Let go of a trial, if it is held."""
+        """Release a trial, if it is held."""
 
     def is_held(self, number: int) -> bool:
-        """Whether any worker, this one too, holds a trial."""
+        """Return whether any worker, including this one, holds a trial."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
 
 
 class FileLocks:
-    """Locked files in a folder; on a network drive, if its locks work there."""
+    """Locked files in a folder, which may be on a network drive if file locks work there."""
 
     grace_seconds = 0.0
 
@@ -85,7 +86,7 @@ class FileLocks:
             yield
 
     def check_turn(self) -> None:
-        """A locked file stays locked."""
+        """Do nothing, because a file lock cannot be lost."""
 
     def hold(self, number: int) -> None:
         lock = FileLock(self._path(number))
@@ -94,7 +95,7 @@ class FileLocks:
 
     def release(self, number: int) -> None:
         if (lock := self._held.pop(number, None)) is not None:
-            self._path(number).unlink(missing_ok=True)  # while it is held: who has it open then looks for a new one
+            self._path(number).unlink(missing_ok=True)  # while held, so that others who have it open notice and reopen
             lock.release()
 
     def is_held(self, number: int) -> bool:
@@ -115,10 +116,10 @@ class FileLocks:
 
 
 class PostgresLocks:
-    """Advisory locks of one connection to the database; the server ends them with the connection.
+    """Advisory locks of one connection to the database, which the server releases when the connection ends.
 
-    A connection that breaks, as at a restart of the server, is made anew within seconds, also while an evaluation runs,
-    and takes the trials that were held again.
+    If the connection breaks, for example at a restart of the server, a thread makes a new one within seconds and takes
+    the locks of held trials again, even while an evaluation runs.
     """
 
     grace_seconds = GRACE_SECONDS
@@ -127,9 +128,9 @@ class PostgresLocks:
         self._study = zlib.crc32(study_name.encode()) - 2**31  # a signed 32-bit number
         self._engine = storage.engine
         self._held: set[int] = set()
-        self._lost: set[int] = set()  # of what is held, what the connection has not taken again yet
+        self._lost: set[int] = set()  # held trials whose lock the new connection has not taken again yet
         self._connection: Connection | None = self._connect()
-        self._of_turn: Connection | None = None  # that took the turn
+        self._of_turn: Connection | None = None  # the connection that took the turn
         self._one_at_a_time = threading.RLock()
         self._closed = threading.Event()
         threading.Thread(target=self._keep_connected, daemon=True).start()
@@ -177,13 +178,13 @@ class PostgresLocks:
     def _call(self, function: str, number: int) -> object:
         asked = f"SELECT {function}(:a, :b)", {"a": self._study, "b": number}
         with self._one_at_a_time:
-            with suppress(*BROKEN):  # before it was asked, as far as is known
+            with suppress(*BROKEN):  # the connection probably broke before this call: ask once more
                 return self._ask(*asked)
             return self._ask(*asked)
 
     def _keep_connected(self) -> None:
         while not self._closed.wait(PING_SECONDS):
-            with self._one_at_a_time, suppress(*BROKEN):  # then the next look tries again
+            with self._one_at_a_time, suppress(*BROKEN):  # the next check tries again
                 if not self._closed.is_set():
                     self._ask("SELECT 1", {})
                     self._take_again()
@@ -203,9 +204,10 @@ class PostgresLocks:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _take_again(self) -> None:
-        """Try to take the locks again that a broken connection held.
+        """Try to take the locks of a broken connection again.
 
-        This fails while the server has not noticed yet that it broke, or another worker looks whether they are held.
+        This fails as long as the server has not noticed that the connection broke, and at moments when another worker
+        checks whether they are held.
         """
         for number in tuple(self._lost):
             if self._ask("SELECT pg_try_advisory_lock(:a, :b)", {"a": self._study, "b": number}):
@@ -219,15 +221,15 @@ class PostgresLocks:
 
 
 def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks:
-    """Locks beside a storage.
+    """Return the locks of a study in a storage.
 
     Args:
-        storage: the opened one.
-        name: the URL or path by which it was opened.
-        study_name: of the study that is locked.
+        storage: the opened storage.
+        name: URL or path by which it was opened.
+        study_name: name of the study to lock.
 
     Raises:
-        StudyError: it is another database than PostgreSQL or SQLite with a file.
+        StudyError: the storage is a database other than PostgreSQL, or SQLite with a file.
     """
     if not isinstance(storage, RDBStorage):
         return _locks_beside(name, study_name)
@@ -244,10 +246,10 @@ def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks
 
 @contextmanager
 def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[None]:
-    """Hold a study that one process evaluates, until the block or the process ends; arguments as of ``open_locks``.
+    """Lock a study for one process until the block or the process ends; arguments as for ``open_locks``.
 
     Raises:
-        StudyError: another process holds it, or there are no locks.
+        StudyError: another process holds the study, or the storage has no locks.
     """
     locks = open_locks(storage, name, study_name)
     try:
@@ -265,8 +267,8 @@ def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[Non
 
 
 def _locks_beside(file: str, study_name: str) -> FileLocks:
-    """Locks beside a storage's file, the same by whatever link or relative path it is named.
+    """Return locks in a folder beside a storage's file; links are resolved, so that all workers use the same folder.
 
-    The study's name is quoted, as a user's own space is named by a path.
+    The study's name is quoted, because it contains a path if the space is a user's own.
     """
     return FileLocks(Path(f"{Path(file).resolve()}.locks") / quote(study_name, safe=""))

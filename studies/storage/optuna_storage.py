@@ -24,17 +24,17 @@ from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage.journal import open_journal
 from studies.storage.locks import held_alone
 
-UNANSWERED = (StorageInternalError, SQLAlchemyError)  # as where a connection broke
-TRIES = 5  # at opening a database
-ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
-TABLE = "table"  # attribute of a study
+UNANSWERED = (StorageInternalError, SQLAlchemyError)  # raised, for example, if a connection broke
+TRIES = 5  # attempts to open a database
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # TCP options: seconds, and a count
+TABLE = "table"  # name of a study's attribute
 
 
 def open_storage(storage: str) -> BaseStorage:
-    """A database by its URL, or a journal file.
+    """Open a database by its URL, or a journal file by its path.
 
     Raises:
-        StudyError: it cannot be opened.
+        StudyError: the storage cannot be opened.
     """
     try:
         if "://" not in storage:
@@ -52,16 +52,16 @@ def open_storage(storage: str) -> BaseStorage:
 
 
 def with_driver(url: str) -> str:
-    """``postgresql://`` with the driver that the extra ``postgres`` installs; any other URL as it is."""
+    """Add to ``postgresql://`` the driver that the extra ``postgres`` installs; return other URLs unchanged."""
     return re.sub("^postgres(ql)?://", "postgresql+psycopg://", url)
 
 
 def _open_database(url: str) -> RDBStorage:
-    """Open a database, trying again where another worker, begun at the same moment, makes its tables.
+    """Open a database; try again if another worker creates its tables at the same moment, or the connection breaks.
 
-    So where a connection breaks meanwhile, as at a restart; one that cannot be made is no use to wait for.
+    A connection may break, for example, if the server restarts. A connection that cannot be made is not tried again.
     """
-    engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
+    engine: dict[str, Any] = {"pool_pre_ping": True}  # replaces broken connections
     if url.startswith("postgresql+psycopg"):
         engine["connect_args"] = ALIVE
     for _ in range(TRIES - 1):
@@ -78,7 +78,7 @@ def _open_database(url: str) -> RDBStorage:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence Optuna's line for every study, and its warnings that a sampler is experimental."""
+    """Silence Optuna's message for every study, and its warnings that a sampler is experimental."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(verbosity, optuna.logging.WARNING))
     try:
@@ -90,17 +90,17 @@ def quiet() -> Iterator[None]:
 
 
 def study_name(config: SearchConfig) -> str:
-    """Space, sampler, seed, and eight digits of the config.
+    """Return the name of a config's study: space, sampler, seed, and eight digits of a digest of the config.
 
-    The storage and the folder of a table are left out, which workers may reach by other names, the checkpoint, which
-    ``join_study`` compares, and how many trials there are to be.
+    The digest leaves out the storage and the folder of a table, which workers may reach by different names; the
+    checkpoint, which ``join_study`` compares; and the number of trials, which may change.
     """
     kind, _, path = config.evaluator.partition(":")
     return _named(config, {"evaluator": f"{kind}:{Path(path).name}"} if kind == "table" else {})
 
 
 def name_in(storage: BaseStorage, config: SearchConfig) -> str:
-    """The study's name in a storage; where older versions stored it, whose digits told more, their name."""
+    """Return the study's name in a storage, or that of an older version, whose digest included more, if it is there."""
     first = [*config.earlier_trials, config.trials][0]
     not_told = {"evaluator": NOT_TOLD} if config.guide else {}
     for told in ({"trials": first}, {}, {"trials": first, **not_told}, not_told):
@@ -118,10 +118,15 @@ def _named(config: SearchConfig, more: Mapping[str, object]) -> str:
 
 
 def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.Study:
-    """The search's study in a storage named so, made where it is not there.
+    """Return the config's study in a storage, created if missing.
+
+    Args:
+        config: names the study, see ``name_in``.
+        storage: the opened storage.
+        name: URL or path by which it was opened, for messages.
 
     Raises:
-        StudyError: it was begun with another checkpoint or table.
+        StudyError: the study was begun with another checkpoint or table.
     """
     own, there = name_in(storage, config), optuna.get_all_study_names(storage)
     study = optuna.create_study(
@@ -141,7 +146,10 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
 
 
 def _warn_of_others(config: SearchConfig, storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
-    """Warn of studies that a worker may have been meant for: of its seed, or of another one that goes on now."""
+    """Warn of studies that a new worker may have been meant to join.
+
+    These have the same seed, or differ only in the seed and are running now.
+    """
     if same_seed := [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]:
         warnings.warn(
             f"{begins} begins beside {', '.join(same_seed)}, whose settings are others. "
@@ -163,7 +171,7 @@ def _is_running(storage: BaseStorage, name: str) -> bool:
 
 
 def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
-    """Whether a table that answers is the one that the study was begun with, by its path, or by what it holds."""
+    """Check that a table with results is the one that the study was begun with, by its path or its contents."""
     kind, _, name = config.evaluator.partition(":")
     path = Path(name).resolve()
     if kind != "table" or not path.is_file():
@@ -181,10 +189,11 @@ def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
 
 @contextmanager
 def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy | None"]:
-    """The study in ``config.storage``, which meanwhile is this process's alone; None where no storage is named.
+    """Give the study in ``config.storage``, locked for this process; None if there is no storage.
 
     Raises:
-        StudyError: it cannot be opened, has no locks, another process holds the study, or as ``StoredStudy``.
+        StudyError: the storage cannot be opened or has no locks, another process holds the study, or as for
+            ``StoredStudy``.
     """
     if config.storage is None:
         yield None
@@ -196,16 +205,16 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
 
 @contextmanager
 def answering(name: str) -> Iterator[None]:
-    """Within this, a storage, named by its URL or path, is reported in one line if it does not answer.
+    """Convert errors of a storage, named by its URL or path, to a ``StudyError`` of one line.
 
     Raises:
-        StudyError: it does not answer, or its disk is full.
+        StudyError: the storage does not answer, or its disk is full.
     """
     try:
         yield
     except (*UNANSWERED, OSError) as error:
         if isinstance(error, UnwritableError) or (isinstance(error, OSError) and error.filename):
-            raise  # of another file
+            raise  # the error is of another file
         reason = " ".join(str(error).split())[:200]
         raise StudyError(f"storage {without_password(name)}: expected an answer, got {reason}. {GO_ON}") from error
 
@@ -215,12 +224,12 @@ class StoredStudy:
 
     Args:
         config: names the study, see ``name_in``.
-        storage: the opened one.
-        name: the URL or path by which it was opened.
-        is_new: whether the search begins; a study of its name is then a mistake.
+        storage: the opened storage.
+        name: URL or path by which it was opened.
+        is_new: whether the search is new, so that the storage may not have trials of it.
 
     Raises:
-        StudyError: the storage holds the study of a search that begins, or of another checkpoint.
+        StudyError: the storage already has trials of a new search, or the study has another checkpoint or table.
     """
 
     def __init__(self, config: SearchConfig, storage: BaseStorage, name: str, *, is_new: bool) -> None:
@@ -236,10 +245,10 @@ class StoredStudy:
             )
 
     def extend(self, trials: Sequence[FrozenTrial], architectures: Sequence[str]) -> None:
-        """Store finished trials with their notations; those stored before an interruption are only compared.
+        """Store finished trials with their notations; compare those that were stored before an interruption.
 
         Raises:
-            StudyError: the storage holds other trials in their place.
+            StudyError: the storage has other trials in their place.
         """
         for trial, architecture in zip(trials, architectures, strict=True):
             if self._given < len(self._known):

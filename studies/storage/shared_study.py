@@ -1,9 +1,9 @@
-"""A guided search whose trials live in an Optuna storage, so that several workers evaluate them.
+"""A guided search whose trials are in an Optuna storage, so that several workers evaluate them.
 
-A chosen architecture is one trial: waiting, running while a worker evaluates it, then complete, or pruned where there
-was no answer. A trial whose worker died fails, and a copy of it waits in its place; if the worker had its result, it is
-finished instead. A storage that does not answer is asked again for a minute. What the gate pruned is a pruned
-trial that tells why: for people to look at, no worker reads it.
+A chosen architecture is one trial: waiting, running while a worker evaluates it, then complete, or pruned if there was
+no result. If a worker dies, its trial fails and a copy of it is enqueued; but if its result was already stored, the
+trial is finished. A storage that does not respond is tried again for a minute. An architecture that the gate pruned is
+stored as a pruned trial with the reason, only for people to read.
 """
 
 import math
@@ -41,9 +41,9 @@ from studies.storage.optuna_storage import UNANSWERED, answering, join_study, na
 A = TypeVar("A", bound=Hashable)
 T = TypeVar("T")
 
-TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # to wait before each further try at a storage that does not answer
+TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # waits before further tries if a storage does not respond
 
-RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
+RETRIES = 10  # of a trial whose workers died, perhaps because of it; then it counts as evaluated without a result
 
 BATCH, REAL = "batch", "real"
 WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
@@ -51,7 +51,7 @@ WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
 
 @dataclass(frozen=True)
 class TakenTrial:
-    """A trial whose architecture this worker is to evaluate."""
+    """A trial that this worker has taken in order to evaluate its architecture."""
 
     number: int
     trial_id: int
@@ -62,14 +62,14 @@ class SharedStudy(Generic[A]):
     """The trials of one guided search in a storage.
 
     Args:
-        config: of the search; its ``name_in`` the storage is the study's.
-        space: writes keys and genotypes.
+        config: config of the search, which names the study, see ``name_in``.
+        space: the search space.
         storage: URL or journal file.
-        ledger: what this worker already knows: its pruned entries go on, its results have to be in the storage.
+        ledger: this worker's saved ledger. Its pruned entries are kept; its results have to be in the storage.
 
     Raises:
-        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint or
-            space, it lacks results that are known, or it has more of them than there are to be trials.
+        StudyError: the storage cannot be opened or has no locks; its study was begun with another checkpoint or table;
+            it lacks results of the ledger, or has more results than ``config.trials``.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
@@ -77,10 +77,10 @@ class SharedStudy(Generic[A]):
         self.space = space
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
         self._name = without_password(storage)
-        self._taken: int | None = None  # a trial, in this turn
-        self._unheld_since: dict[int, float] = {}  # running trials that nobody holds, by number
-        self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
-        self._finished: dict[int, Entry] = {}  # of trials that will not change, by trial number
+        self._taken: int | None = None  # number of the trial taken in this turn
+        self._unheld_since: dict[int, float] = {}  # times by the numbers of running trials that nobody holds
+        self._stored_keys: dict[int, str] = {}  # architecture keys of trials pruned by the gate, by trial number
+        self._finished: dict[int, Entry] = {}  # entries of finished trials, by trial number
         self._storage = open_storage(storage)
         self.locks = self.patiently(lambda: open_locks(self._storage, storage, name_in(self._storage, config)))
         try:
@@ -115,10 +115,12 @@ class SharedStudy(Generic[A]):
             )
 
     def patiently(self, act: Callable[[], T]) -> T:
-        """Return what ``act`` gives, called again where the storage does not answer; what it did may stand there.
+        """Call ``act`` and return its result; call it again if the storage does not respond.
+
+        A failed call may have changed the storage, so ``act`` has to tolerate that.
 
         Raises:
-            StudyError: it has not answered for a minute, or its disk is full.
+            StudyError: the storage has not responded for a minute, or its disk is full.
         """
         with answering(self._name):
             for seconds in TRY_SECONDS:
@@ -129,7 +131,7 @@ class SharedStudy(Generic[A]):
 
     @contextmanager
     def turn(self) -> Iterator[Ledger]:
-        """Everything that is known now, with nobody else changing it; the trials of dead workers wait again."""
+        """Take a turn and give the current ledger; the trials of dead workers are enqueued again before."""
         self._taken = None
         try:
             with self.locks.turn():
@@ -140,25 +142,25 @@ class SharedStudy(Generic[A]):
             raise
 
     def _let_go(self) -> None:
-        """Release the trial that was taken in a turn that failed, as nobody else will hear of it."""
+        """Release the trial taken in a turn that failed, because nobody will evaluate it."""
         if self._taken is not None:
             self.locks.release(self._taken)
 
     def ledger(self) -> Ledger:
-        """Evaluated and chosen entries of all workers, and this one's pruned ones, in the order of batches."""
+        """Return the evaluated and chosen entries of all workers and the pruned ones of this worker, by batch."""
         trials = self.study.get_trials(deepcopy=False)
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         current = [t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs]
         current.sort(key=lambda t: _tries(t, trials)[0])
         entries = [self._entry(trial) for trial in current]
-        decided = {entry.key: entry for entry in reversed(entries)}  # the first of those that two workers chose at once
+        decided = {entry.key: entry for entry in reversed(entries)}  # the first if two workers chose the same
         pruned = [entry for entry in self._pruned if entry.key not in decided]
         return Ledger(self.config, sorted([*pruned, *reversed(decided.values())], key=lambda entry: entry.batch))
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Chosen entries become waiting trials, pruned ones pruned trials. In one's turn only.
+        """Store chosen entries as waiting trials and pruned ones as pruned trials; only within a turn.
 
-        Those that an exhaustive search pruned stay with this worker: ten thousand trials would take minutes.
+        Entries that an exhaustive search pruned are not stored, because ten thousand trials would take minutes.
         """
         self.locks.check_turn()
         pruned = [entry for entry in entries if entry.status == PRUNED]
@@ -189,7 +191,7 @@ class SharedStudy(Generic[A]):
         )
 
     def take(self) -> TakenTrial | None:
-        """Begin with the trial that waits and was chosen first, whoever began with it before. In one's turn only."""
+        """Take the waiting trial that was chosen first, counting retries from their first try; only within a turn."""
         self.locks.check_turn()
         trials = self.study.get_trials(deepcopy=False)
         waiting = [trial for trial in trials if trial.state == TrialState.WAITING]
@@ -202,13 +204,13 @@ class SharedStudy(Generic[A]):
                     self._taken = trial.number
                     return TakenTrial(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
             except BaseException:
-                self.locks.release(trial.number)  # whether it runs now is not known; if so, it is that of a dead worker
+                self.locks.release(trial.number)  # if it is already running, it will be retried as a dead worker's
                 raise
             self.locks.release(trial.number)
         return None
 
     def awaited(self) -> str:
-        """Which evaluations run, of which workers, and since when."""
+        """Describe the running evaluations: architecture, worker and start."""
         running = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         words = [
             f"{trial.user_attrs[ARCHITECTURE]} of {trial.user_attrs.get(WORKER, 'a worker')}, since "
@@ -218,12 +220,12 @@ class SharedStudy(Generic[A]):
         return "; ".join(words) or "nothing"
 
     def tell(self, taken: TakenTrial, real: FloatArray) -> None:
-        """Record (M,) real results of a trial that this worker holds.
+        """Record the (M,) real results of a trial that this worker holds.
 
-        NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over: then
-        they are those of its copy, unless there are results of that by now.
+        NOTE: if the connection to the storage broke meanwhile, another worker may have replaced the trial by a copy.
+        Then the results are recorded for the copy, unless it has some already.
         """
-        self._unheld_since.clear()  # of before the evaluation, which took a while
+        self._unheld_since.clear()  # outdated after an evaluation
         if not self._tells(self._storage.get_trial(taken.trial_id), real):
             with self.locks.turn():
                 trials = self.study.get_trials(deepcopy=False)
@@ -233,7 +235,10 @@ class SharedStudy(Generic[A]):
         self.locks.release(taken.number)
 
     def _tells(self, trial: FrozenTrial, real: FloatArray) -> bool:
-        """Whether a trial has results now, these or others; one that waits is told if it is one's turn."""
+        """Record results unless the trial is finished; return whether it has results now, these or others.
+
+        A waiting trial may only be passed within a turn.
+        """
         if trial.state == TrialState.FAIL:
             return False
         try:
@@ -241,7 +246,7 @@ class SharedStudy(Generic[A]):
                 self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
             self._storage.set_trial_user_attr(trial._trial_id, REAL, _listed(real))
             self._finish(trial, real)
-        except UpdateFinishedTrialError:  # by now
+        except UpdateFinishedTrialError:  # another worker was faster
             return self._storage.get_trial(trial._trial_id).state != TrialState.FAIL
         return True
 
@@ -261,15 +266,15 @@ class SharedStudy(Generic[A]):
         for trial in trials:
             if trial.state != TrialState.RUNNING or not self._is_unheld(trial.number):
                 continue
-            # Its worker may have told the result, and let go, since the trials were listed.
+            # Its worker may have recorded the result and released the trial since the trials were listed.
             latest = self._storage.get_trial(trial._trial_id)
             if latest.state != TrialState.RUNNING:
                 continue
             if REAL in latest.user_attrs:
-                with suppress(UpdateFinishedTrialError):  # by its worker, now
+                with suppress(UpdateFinishedTrialError):  # its worker was faster
                     self._finish(trial, np.array(latest.user_attrs[REAL], dtype=np.float64))
                 continue
-            # The copy first: killed between the two, nothing is lost, and the copy is not made again.
+            # Enqueue the copy first: if this process is killed in between, nothing is lost, and no second copy is made.
             if trial.number not in retried and len(_tries(trial, trials)) <= RETRIES:
                 kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
                 self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
@@ -278,7 +283,7 @@ class SharedStudy(Generic[A]):
                 self.study.tell(trial.number, state=TrialState.FAIL)
 
     def _is_unheld(self, number: int) -> bool:
-        """Whether nobody holds a trial, and has not for as long as a broken connection takes."""
+        """Return whether nobody has held a trial for ``grace_seconds``, the time to replace a broken connection."""
         if self.locks.is_held(number):
             self._unheld_since.pop(number, None)
             return False
@@ -289,7 +294,7 @@ class SharedStudy(Generic[A]):
         self.study.add_trial(self._trial(TrialState.WAITING, genotype, attributes))
 
     def _trial(self, state: TrialState, genotype: Sequence[int], attributes: dict[str, Any]) -> FrozenTrial:
-        distributions = gene_distributions(self.space.gene_sizes)  # what a table knows may be what is never drawn
+        distributions = gene_distributions(self.space.gene_sizes)  # a table may have genotypes that are never drawn
         params = dict(zip(distributions, genotype, strict=True))
         return create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
 
@@ -315,7 +320,7 @@ class SharedStudy(Generic[A]):
 
 
 def _tries(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> list[int]:
-    """The numbers of the trials of one choice, from the first to this one."""
+    """Return the numbers of all tries of a trial, from the first to this one."""
     numbers = [trial.number]
     while RETRY_OF in trial.user_attrs:
         trial = trials[trial.user_attrs[RETRY_OF]]
@@ -324,5 +329,5 @@ def _tries(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> list[int]:
 
 
 def _listed(real: FloatArray) -> list[float | None]:
-    """A list that any storage takes: None for NaN."""
+    """Return results as a list that any storage accepts, with None for NaN."""
     return [None if math.isnan(value) else float(value) for value in real]

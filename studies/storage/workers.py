@@ -1,4 +1,4 @@
-"""One of any number of workers that evaluate a guided search together."""
+"""The loop of one worker; any number of workers evaluate a guided search together."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -11,19 +11,19 @@ from studies.storage.shared_study import SharedStudy, TakenTrial
 
 A = TypeVar("A", bound=Hashable)
 
-NextBatch = Callable[[Ledger], Sequence[Entry] | None]  # of what is known; None where nothing more is to be chosen
-Evaluate = Callable[[str], FloatArray]  # a notation to (M,) real results
+NextBatch = Callable[[Ledger], Sequence[Entry] | None]  # ledger to the next batch; None at the end of the search
+Evaluate = Callable[[str], FloatArray]  # notation to (M,) real results
 
-PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
+PATIENCE = 3  # consecutive batches without anything to evaluate before a search gives up
 NOTHING_LEFT = (
     f"the last {PATIENCE} batches had nothing to evaluate: all that was looked at was evaluated before, or pruned"
 )
-PAUSE = 0.2  # seconds until a worker without work looks again whether another one has died
-TELL_SECONDS = 60.0  # between lines on what a worker without work waits for
+PAUSE = 0.2  # seconds between checks of an idle worker whether another one has died
+TELL_SECONDS = 60.0  # between messages about what an idle worker waits for
 
 
 def why_over(ledger: Ledger) -> str | None:
-    """Why a search ended before its trials were spent, or None."""
+    """Return why a search ended before its trials were spent, or None."""
     return NOTHING_LEFT if len(ledger.evaluated) < ledger.config.trials else None
 
 
@@ -34,11 +34,11 @@ def work(
     after_change: Callable[[Ledger], None],
     tell: Callable[[str], None] = lambda line: None,
 ) -> str | None:
-    """Evaluate what waits, and propose where nothing does, until all workers have spent the trials.
+    """Evaluate waiting trials, or propose a batch if there are none, until all workers have spent the trials.
 
-    Workers take turns at proposing and at taking trials, and evaluate at the same time. What others evaluate now is
-    chosen already, so nothing is proposed, or evaluated, twice. Who has nothing to do but to wait for others ``tell``s
-    so once a minute.
+    Workers take turns to propose and to take trials, and evaluate in parallel. Trials of other workers are in the
+    ledger as chosen, so nothing is proposed or evaluated twice. A worker that waits for others calls ``tell`` once a
+    minute.
 
     Returns:
         Why the search ended before its trials were spent, or None.
@@ -46,7 +46,7 @@ def work(
     seen = list[tuple[str, int, str]]()
 
     def in_turn() -> tuple[TakenTrial | None, Ledger, bool]:
-        """What to evaluate now, what is known, and whether nothing more is to be proposed."""
+        """Take a turn: return the trial to evaluate now, the ledger, and whether the search proposes no more."""
         nonlocal seen
         with study.turn() as ledger:
             taken, is_over = study.take(), False
