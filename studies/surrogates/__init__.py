@@ -1,1 +1,1 @@
-"""What a search asks instead of evaluating: a predictor, and what it learns from the results of the search."""
+"""Surrogates: predictors that replace evaluations in a search, and how they learn from its results."""

@@ -1,4 +1,4 @@
-"""A predictor some of whose objectives have been learned from a study's own real results.
+"""A predictor some of whose objectives are replaced by ones learned from a study's real results.
 
 N texts, M objectives, Q quantiles, S samples.
 """
@@ -17,23 +17,23 @@ from studies.surrogates.memory import SamplingPredictor
 
 
 class LearnedObjective(ABC):
-    """What was learned of one objective."""
+    """The model of one objective that was learned from results."""
 
     @abstractmethod
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at quantiles of a standard normal distribution, (Q,) or (N, Q)."""
+        """Return (N, Q) labels at quantiles, (Q,) or (N, Q), of a standard normal distribution."""
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """(N, S) labels; each text's are drawn independently of the others', unless a subclass draws them together."""
+        """Return (N, S) labels, drawn independently for each text unless a subclass draws them jointly."""
         return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
 
 
 class CorrectedPredictor:
-    """Normal distributions on the scale of each objective that was learned; the predictor's own of the others.
+    """Predicts learned objectives by their own models, and the others by the predictor.
 
     Attributes:
-        objectives: that it can answer.
-        learned: of them, by name.
+        objectives: names that it can predict.
+        learned: models of the learned objectives, by name.
     """
 
     def __init__(self, predictor: SamplingPredictor, learned: Mapping[str, LearnedObjective]) -> None:
@@ -42,7 +42,7 @@ class CorrectedPredictor:
         self.objectives = tuple(dict.fromkeys([*predictor.objectives, *learned]))
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """(N, M, Q) quantiles in own units."""
+        """Return (N, M, Q) quantiles in own units."""
         names = self.objectives if objectives is None else tuple(objectives)
         values = np.empty((len(texts), len(names), len(quantiles)))
         others = [column for column, name in enumerate(names) if name not in self.learned]
@@ -54,10 +54,10 @@ class CorrectedPredictor:
         return Prediction(names, tuple(quantiles), values)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        """(N, M, S) values in own units.
+        """Return (N, M, S) samples in own units.
 
-        NOTE: the predictor has a seed of its own, or its draws and those of the processes would be made of the same
-        random bits.
+        NOTE: the predictor gets another seed, because otherwise its samples and those of the learned objectives would
+        come from the same random bits.
         """
         values = np.empty((len(texts), len(objectives), samples))
         others = [column for column, name in enumerate(objectives) if name not in self.learned]

@@ -1,4 +1,7 @@
-"""A predictor that counts what can be counted. N texts, M objectives, Q quantiles, S samples."""
+"""A predictor that computes counts, such as parameters, instead of predicting them.
+
+N texts, M objectives, Q quantiles, S samples.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Ask = Callable[[Sequence[str]], FloatArray]
 
 
 def with_counts(names: Sequence[str], depth: int, count: Ask, ask: Ask) -> FloatArray:
-    """(N, M, depth) values: what ``count`` says (N, m) of ``COUNTS``, and ``ask`` (N, m, depth) of other names."""
+    """Return (N, M, depth) values: ``COUNTS`` from ``count`` (N, m), repeated, others from ``ask`` (N, m, depth)."""
     counted, others = ([name for name in names if (name in COUNTS) is wanted] for wanted in (True, False))
     parts = [np.repeat(count(counted)[:, :, None], depth, axis=2)] if counted else []
     if others:
@@ -29,26 +32,26 @@ def with_counts(names: Sequence[str], depth: int, count: Ask, ask: Ask) -> Float
 
 
 class CountMemory(Generic[A]):
-    """``COUNTS`` of texts, each network counted once; a copy begins anew.
+    """A cache of the ``COUNTS`` of networks; a copy starts empty.
 
     Args:
-        space: of the networks.
-        texts: wrote every text that is asked about.
+        space: the search space.
+        texts: the cache that wrote every text, from which the architecture is found.
     """
 
     def __init__(self, space: SearchSpace[A], texts: TextMemory[A]) -> None:
         self.space = space
         self.texts = texts
-        self._rows: dict[A, FloatArray] = {}  # (COUNTS,) of each
+        self._rows: dict[A, FloatArray] = {}  # (COUNTS,) by architecture
 
     def __reduce__(self) -> tuple[type[CountMemory[A]], tuple[SearchSpace[A], TextMemory[A]]]:
         return type(self), (self.space, self.texts)
 
     def of(self, texts: Sequence[str], names: Sequence[str]) -> FloatArray:
-        """(N, M) counts.
+        """Return the (N, M) counts.
 
         Raises:
-            KeyError: a text that ``texts`` has not written.
+            KeyError: a text was not written by ``texts``.
         """
         architectures = [self.texts.architecture_of(text) for text in texts]
         new = [architecture for architecture in dict.fromkeys(architectures) if architecture not in self._rows]
@@ -58,11 +61,13 @@ class CountMemory(Generic[A]):
 
 
 class CountingPredictor(Generic[A]):
-    """Answers ``COUNTS``, such as ``params@onnx``, at every level and in every sample by counting; others by a model.
+    """Computes ``COUNTS``, such as ``params@onnx``, and predicts all other objectives.
+
+    A count is the same at every quantile and in every sample.
 
     Args:
-        predictor: answers all else.
-        counts: of the texts.
+        predictor: predicts the other objectives.
+        counts: computes the counts of texts.
     """
 
     def __init__(self, predictor: SamplingPredictor, counts: CountMemory[A]) -> None:
@@ -71,11 +76,11 @@ class CountingPredictor(Generic[A]):
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Names the predictor knows, and all counts."""
+        """The names that the predictor knows, and all counts."""
         return tuple(dict.fromkeys((*self.predictor.objectives, *COUNTS)))
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """(N, M, Q) quantiles in own units."""
+        """Return (N, M, Q) quantiles in own units."""
         names = self.objectives if objectives is None else tuple(objectives)
 
         def ask(others: Sequence[str]) -> FloatArray:
@@ -84,7 +89,7 @@ class CountingPredictor(Generic[A]):
         return Prediction(names, tuple(quantiles), self._answers(texts, names, len(quantiles), ask))
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        """(N, M, S) values in own units."""
+        """Return (N, M, S) samples in own units."""
 
         def ask(others: Sequence[str]) -> FloatArray:
             return self.predictor.sample(texts, others, samples, seed)
@@ -99,7 +104,7 @@ class JointCountingPredictor(CountingPredictor[A]):
     """A ``CountingPredictor`` around a ``JointPredictor``."""
 
     def joint_samples(self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int) -> FloatArray:
-        """(N, M, S) values in own units."""
+        """Return (N, M, S) joint samples in own units."""
 
         def ask(others: Sequence[str]) -> FloatArray:
             assert isinstance(self.predictor, JointPredictor)
@@ -109,6 +114,6 @@ class JointCountingPredictor(CountingPredictor[A]):
 
 
 def counting(predictor: SamplingPredictor, counts: CountMemory[A]) -> CountingPredictor[A]:
-    """The predictor, but for counts; it draws jointly if the predictor does."""
+    """Wrap a predictor so that counts are computed; the result samples jointly if the predictor does."""
     kind = JointCountingPredictor if isinstance(predictor, JointPredictor) else CountingPredictor
     return kind(predictor, counts)

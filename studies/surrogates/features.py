@@ -1,7 +1,9 @@
-"""What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
+"""Features of a network as named numbers: sizes, counts of layers by resolution, walks, neighbours and rows.
 
-Walks and neighbours are those of ``nasrlm.text.counts``, here of canonical graphs, without input and output. Rows are
-operators with all their attributes, widths among them. See docs/few-labels.md.
+Walks and neighbours are those of ``nasrlm.text.counts``, here of canonical graphs without input and output. A row is an
+operator with all its attributes, including widths. See docs/few-labels.md.
+
+N networks, F features.
 """
 
 from __future__ import annotations
@@ -27,21 +29,21 @@ from spaces.space import SearchSpace
 A = TypeVar("A", bound=Hashable)
 Features = Mapping[str, float]
 
-WALK = "walk "  # how the names of walks begin
+WALK = "walk "  # prefix of the names of walks
 SIZES = ("params", "macs", "activations", "nodes", "depth")  # of the whole network
-COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
-BESIDE = "beside "  # how those of an operator and one or two beside it begin
-ROW = "row "  # how those of an operator with all its attributes begin
+COUNT = "count "  # prefix of numbers of layers of a kind; " /" and the downsampling factor follow for a resolution
+BESIDE = "beside "  # prefix of an operator with one or two neighbours
+ROW = "row "  # prefix of an operator with all its attributes
 CHUNK = 32
 _CONV = "Conv"
 
 
 def graph_features(canonical: Graph) -> dict[str, float]:
-    """Counts of a canonical graph by name; what it does not have is not there.
+    """Return the features of a canonical graph by name; a count of 0 has no entry.
 
-    Names: ``params``, ``macs``, ``activations``, ``nodes``, ``depth``; ``count``, ``macs`` and ``params`` of each kind
-    of layer, ``count`` and ``macs`` of a kind at each resolution; number of paths (logarithm), mean, variance and
-    minimum of the convolutions on one; walks; what stands beside what; and rows.
+    Features: ``params``, ``macs``, ``activations``, ``nodes`` and ``depth``; ``count``, ``macs`` and ``params`` of each
+    kind of layer; ``count`` and ``macs`` of each kind at each resolution; the logarithm of the number of paths, and the
+    mean, variance and minimum of the number of convolutions on a path; walks; neighbours; and rows.
 
     Cost: some milliseconds.
 
@@ -71,12 +73,14 @@ def features_of(
     workers: int | None = None,
     progress: bool = False,
 ) -> list[Features]:
-    """``graph_features`` of every architecture, in the order given; isomorphic ones are counted once.
+    """Return ``graph_features`` of every architecture, in the order given; isomorphic ones are computed once.
 
     Args:
-        compiled: count what ``executed.compiled_graph`` leaves, which isomorphic ones differ in, instead of what is
-            computed.
-        workers: processes; as many as there are cores, if there is work for them, when None.
+        space: the search space.
+        architectures: N architectures.
+        compiled: use the graph that ``executed.compiled_graph`` leaves, in which isomorphic architectures may differ,
+            instead of the canonical graph.
+        workers: number of processes; if None, as many as there are cores, or fewer for little work.
         progress: show a bar on stderr.
     """
     name = space.format if compiled else space.architecture_key
@@ -92,10 +96,10 @@ def features_of(
 
 
 def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
-    """Features of two networks or more, as numbers on a logarithmic scale, log(1 + count).
+    """Return the features that two or more networks have, as log(1 + count).
 
     Args:
-        rows: N networks' features.
+        rows: features of N networks.
 
     Returns:
         (N, F) float64, and the F names, sorted.
@@ -111,14 +115,15 @@ def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tupl
 
 
 def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
-    """Features in groups that may matter differently.
+    """Return features in groups, for kernels that weight the groups differently.
 
     Args:
-        rows: N networks' features.
+        rows: features of N networks.
 
     Returns:
-        (N, F) of each group: sizes and counts, standardised one by one; walks of one or two operators, all walks, what
-        stands beside what, and rows, each centred, and scaled together to variance 1.
+        Groups (N, F): sizes and counts, each feature standardised; walks of one or two operators, all walks,
+        neighbours, and rows, each feature centred and the group scaled to a mean variance of 1. Empty groups are
+        left out.
     """
     values, names = feature_matrix(rows)
     values = values - values.mean(axis=0)
@@ -136,25 +141,25 @@ def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
 
 
 def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
-    """How many operators of each kind networks have, as they are: costs add up.
+    """Return the numbers of operators of each kind, without logarithms because costs add up.
 
     Args:
-        rows: N networks' features.
+        rows: features of N networks.
 
     Returns:
-        (N, F), standardised one by one; without those that all have as often.
+        (N, F), each standardised; without those that are equal in all networks.
     """
     return _standardised(rows, sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x}))
 
 
 def whole_sizes(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
-    """``SIZES`` of whole networks, as they are: costs add up.
+    """Return the ``SIZES`` of whole networks, without logarithms because costs add up.
 
     Args:
-        rows: N networks' features.
+        rows: features of N networks.
 
     Returns:
-        (N, F), standardised one by one; without those that all have the same of.
+        (N, F), each standardised; without those that are equal in all networks.
     """
     return _standardised(rows, SIZES)
 
@@ -172,9 +177,9 @@ def _features(space: SearchSpace[A], compiled: bool, architectures: Sequence[A])
 
 
 def node_label(node: Node) -> str:
-    """The operator with its kernel: ``Conv3x3``, ``MaxPool3``; s for strides, g for groups, d for dilations.
+    """Return the operator with its kernel size, such as ``Conv3x3`` or ``MaxPool3``, for a node.
 
-    A scale by zero is a ``Zero``.
+    Suffixes s, g and d mark strides, groups and dilations above 1. Scaling by zero is a ``Zero``.
     """
     if node.attribute("factor") == 0.0:
         return "Zero"
@@ -204,7 +209,7 @@ def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
         shape = graph.shapes.get(node.outputs[0], ())
         place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
         counts["activations"] += prod(shape)
-        counts.update({COUNT + label: 1, COUNT + place: 1})  # one name where the place is not known
+        counts.update({COUNT + label: 1, COUNT + place: 1})  # one name if there is no resolution
         weight = node.attribute("weight_shape")
         if isinstance(weight, tuple) and len(weight) > 1:
             macs, params = prod(shape) * prod(map(int, weight[1:])), prod(map(int, weight))
@@ -215,7 +220,7 @@ def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
 
 
 def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
-    """How many convolutions lie on a path from input to output, over all paths."""
+    """Return statistics of the number of convolutions on a path from input to output, over all paths."""
     moments = dict.fromkeys(graph.inputs, (0.0, 0.0, 0.0, 0.0))  # log of the paths, mean, variance, minimum
     for node, label in zip(graph.nodes, labels, strict=True):
         sources = [moments[x] for x in node.inputs if x in moments]
@@ -229,7 +234,7 @@ def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
 
 
 def _operator_graph(graph: Graph, labels: Sequence[str]) -> OperatorGraph:
-    """Which operator reads which; neither the network's input nor its output is one."""
+    """Return the graph of operators by which operator reads which, without the network's input and output."""
     sources: list[list[int]] = []
     producer: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
@@ -243,6 +248,6 @@ def _named(kind: str, counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def _rows(graph: Graph) -> dict[str, float]:
-    """How often each operator occurs with all its attributes."""
+    """Return how often each operator occurs with the same attributes."""
     rows = (" ".join([node.op_type, *(f"{name}={value}" for name, value in node.attributes)]) for node in graph.nodes)
     return _named(ROW, Counter(rows))

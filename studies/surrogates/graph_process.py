@@ -1,11 +1,11 @@
-"""What real results tell about networks that are all known beforehand, by what these are made of.
+"""Learn an objective that the predictor does not know, from results and features of graphs.
 
-An objective that the predictor does not know is learned with a Gaussian process of groups of features: accuracies by
-the walks of the networks' canonical graphs, which tell no spellings apart; costs by what the predictor says of their
-texts, by their genes, and by the sizes and operators of what a compiler leaves of them. Networks whose graphs are the
-same share what features do not explain.
+All networks have to be known beforehand. A Gaussian process has groups of features: for accuracies those of the
+canonical graph, such as walks, which are the same for isomorphic architectures; for costs the predictions for the text,
+the genes, and sizes and operators of the graph that a compiler leaves. Networks with the same graph also share the part
+of a label that features do not explain.
 
-N texts, S samples, F features of a group.
+N networks or texts, Q quantiles, S samples, F features of a group.
 """
 
 from collections.abc import Hashable, Sequence
@@ -26,21 +26,21 @@ from studies.surrogates.scale import LearningScale, Scale
 
 A = TypeVar("A", bound=Hashable)
 
-ACCURACY_MARGIN = 5.0  # percent that an accuracy may lie below the least known one
+ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
 @dataclass(frozen=True)
 class Networks:
-    """Every network that will be asked about.
+    """All networks that may be predicted, with their features.
 
     Attributes:
-        row_of: by text, into the features; of architectures whose texts are the same, one.
-        computed: (N, F) each, groups of features of what is computed, see ``features.feature_groups``.
-        compiled: (N, F) each, sizes of what a compiler leaves, and how many operators of each kind, see
-            ``converters.passes.executed.compiled_graph``.
-        computed_kinds: (N,) numbers, the same where all features of what is computed are.
-        compiled_kinds: likewise of what a compiler leaves.
-        genes: (N, F) one column a choice of a gene, centred, of variance 1 on average.
+        row_of: row of each text; architectures with the same text share one.
+        computed: groups (N, F) of features of the canonical graphs, see ``features.feature_groups``.
+        compiled: two groups (N, F) for the graphs that a compiler leaves, see
+            ``converters.passes.executed.compiled_graph``: sizes, and counts of each kind of operator.
+        computed_kinds: (N,) indices, equal for networks whose canonical graphs have equal features.
+        compiled_kinds: (N,) indices, equal for networks whose compiled graphs have equal features.
+        genes: (N, F) one-hot genes, centred, with a mean variance of 1.
     """
 
     row_of: dict[str, int]
@@ -51,10 +51,10 @@ class Networks:
     genes: FloatArray
 
     def rows(self, texts: Sequence[str]) -> NDArray[np.intp]:
-        """(N,) rows of N texts.
+        """Return the (N,) rows of N texts.
 
         Raises:
-            ValueError: a text of another network.
+            ValueError: a text is of an unknown network.
         """
         unknown = [text for text in texts if text not in self.row_of]
         if unknown:
@@ -72,7 +72,7 @@ def networks_of(
     computed: Sequence[Features],
     compiled: Sequence[Features],
 ) -> Networks:
-    """Of N architectures with their texts, and features of what is computed and of what a compiler leaves."""
+    """Build ``Networks`` from N architectures, their texts, and features of their canonical and compiled graphs."""
     genes = one_hot_genes(space, architectures)
     genes -= genes.mean(axis=0)
     genes /= max(float(np.sqrt(genes.var(axis=0).mean())), 1e-9)
@@ -87,19 +87,20 @@ def networks_of(
 
 
 def one_hot_genes(space: SearchSpace[A], architectures: Sequence[A]) -> FloatArray:
-    """(N, F) one column a choice of a gene."""
+    """Return the (N, F) one-hot encoding of genes, with a column for each choice of each gene."""
     genotypes = np.array([space.encode(architecture) for architecture in architectures])
     chosen = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(space.gene_sizes)]
     return np.concatenate(chosen, axis=1)
 
 
 def graph_scale(name: str, labels: FloatArray) -> LearningScale:
-    """Choose the scale of an objective: errors for accuracies, values as they are for costs.
+    """Choose the scale of an objective: errors for accuracies, plain values for costs.
 
-    Logarithms of costs would stretch the cheapest apart.
+    Logarithms would stretch the differences among the cheapest networks.
 
-    NOTE: a network that fails is as accurate as chance, to a hair, and errors alone tell 10 % from 25 % worse than
-    93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.
+    NOTE: a network that fails to train is exactly as accurate as chance. On a plain scale of errors 10 % and 25 % are
+    closer together than 93 % and 94 %, so cheap networks that fail were evaluated again and again for their possible
+    gain. Hence the scale has a floor, ``ACCURACY_MARGIN`` below the lowest accuracy, where it is stretched too.
     """
     kind, least = Scale.of(name, labels).kind, float(labels.min())
     if kind == "error":
@@ -108,19 +109,19 @@ def graph_scale(name: str, labels: FloatArray) -> LearningScale:
 
 
 def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
-    """(N,) numbers, the same where all features are."""
+    """Return (N,) indices that are equal for rows with equal features."""
     return places_of([frozenset(row.items()) for row in rows])
 
 
 class GraphProcess(LearnedObjective):
-    """What was learned of one objective.
+    """An objective learned from features of graphs.
 
     Args:
-        networks: all of them.
-        predictions: (N, F) what the predictor says of each.
-        name: of the objective.
-        texts: that have results.
-        labels: (N,) of these, own unit.
+        networks: all networks that may be predicted.
+        predictions: (N, F) standardised predictions for each.
+        name: name of the objective.
+        texts: n texts with results.
+        labels: (n,) results in own unit.
     """
 
     def __init__(
@@ -136,13 +137,13 @@ class GraphProcess(LearnedObjective):
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at quantiles of a standard normal distribution."""
+        """Return (N, Q) labels at quantiles of a standard normal distribution."""
         rows = self._networks.rows(texts)
         mean, deviation = (values[rows] for values in self._scores)
         deviation = np.sqrt(deviation**2 + self._process.noise)
         return self._process.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """(N, S) labels, drawn jointly."""
+        """Return (N, S) labels, drawn jointly for all texts."""
         rows = self._networks.rows(texts)
         return self._process.scale.backward(self._process.sample(rows, samples, rng, self._process.noise))

@@ -1,4 +1,4 @@
-"""The model that a search asks, renewed as results come in."""
+"""The surrogate of a search, which learns again as results come in."""
 
 import warnings
 from collections.abc import Callable, Hashable, Sequence
@@ -17,23 +17,23 @@ from studies.surrogates.other_units import UnitCheck
 
 A = TypeVar("A", bound=Hashable)
 
-Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
+Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # table of real results to a predictor that has learned from them
 
 
 class LearningModel(Generic[A]):
-    """A model that is renewed from results as they come in.
+    """A surrogate that learns again as results come in.
 
     Args:
-        space: of the architectures.
-        predictor: until there are results to learn from.
-        to_text: architecture to the text that it reads.
-        objectives: that it will be asked for; those of ``COUNTS`` are counted.
-        modelled: those whose predictions are taken for certain.
+        space: the search space.
+        predictor: used until there are results to learn from.
+        to_text: converts an architecture to the text that the predictor reads.
+        objectives: names that it has to predict; those in ``COUNTS`` are counted instead.
+        modelled: objectives whose predictions count as certain, because the evaluator takes them from the predictor.
 
     Attributes:
-        model: as it is after the results that it was shown.
+        model: the current surrogate.
         to_text: as given.
-        odd_units: what is to be told of the units of evaluated entries' results; see ``UnitCheck``.
+        odd_units: function that returns warnings about the units of results; see ``UnitCheck.odd_units``.
     """
 
     def __init__(
@@ -48,21 +48,21 @@ class LearningModel(Generic[A]):
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
-        self._has_told_twins = isinstance(space, Spellings)  # whose twins are apart
+        self._has_told_twins = isinstance(space, Spellings)  # whose architectures have a key for each notation
         self.model = self._make(predictor)
         self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, modelled).odd_units
 
     @property
     def learns(self) -> bool:
-        """Whether results change it."""
+        """Whether it learns from results."""
         return self._adapt is not None
 
     def learn_by(self, adapt: Adapt, every: int) -> None:
-        """Learn from each ``every`` results from now on."""
+        """Learn with ``adapt`` after every ``every`` results from now on."""
         self._adapt, self._every = adapt, every
 
     def learn(self, ledger: Ledger) -> Model[A]:
-        """The model, anew if there are ``every`` results more than it has learned from."""
+        """Return the surrogate, which first learns again if there are ``every`` more results than last time."""
         count = len(ledger.answered) // self._every * self._every
         if self._adapt is not None and count > self._num_learned:
             self._tell_of_twins(ledger.answered)
@@ -76,7 +76,7 @@ class LearningModel(Generic[A]):
         return self.model
 
     def _tell_of_twins(self, evaluated: Sequence[Entry]) -> None:
-        """Warn once of two keys of one text: a network that was evaluated twice."""
+        """Warn once if entries with different keys have the same text, so that a network was evaluated twice."""
         first_of: dict[str, Entry] = {}
         for entry in evaluated if not self._has_told_twins else ():
             first = first_of.setdefault(self.to_text(self._space.parse(entry.architecture)), entry)

@@ -1,4 +1,4 @@
-"""A predictor of which some answers count as certain. N texts, M objectives, Q quantiles, S samples."""
+"""A predictor some of whose predictions count as certain. N texts, M objectives, Q quantiles, S samples."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ from studies.surrogates.memory import SamplingPredictor
 
 
 class MediansOnly:
-    """Answers the median of some objectives at every level and in every sample.
+    """Gives the median of some objectives at every quantile and in every sample.
 
-    For an evaluator that takes them from the predictor: evaluating an architecture tells nothing new about them, so
-    their uncertainty is no reason to evaluate it.
+    It is for an evaluator that takes these objectives from the predictor: evaluating an architecture teaches nothing
+    about them, so their uncertainty should not attract evaluations.
 
     Args:
-        predictor: answers.
-        certain: names of the objectives.
+        predictor: gives the predictions.
+        certain: names of these objectives.
     """
 
     def __init__(self, predictor: SamplingPredictor, certain: Sequence[str]) -> None:
@@ -24,11 +24,11 @@ class MediansOnly:
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Names the predictor knows."""
+        """The names that the predictor knows."""
         return self.predictor.objectives
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """(N, M, Q) quantiles, 0.5 among the levels."""
+        """Return (N, M, Q) quantiles in own units; 0.5 has to be among the levels."""
         answer = self.predictor.predict(texts, objectives, quantiles)
         columns = self._columns(answer.objectives)
         values = answer.values.copy()
@@ -36,7 +36,7 @@ class MediansOnly:
         return Prediction(answer.objectives, answer.quantiles, values)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        """(N, M, S) values in own units."""
+        """Return (N, M, S) samples in own units."""
         drawn = self.predictor.sample(texts, objectives, samples, seed).copy()
         columns = self._columns(objectives)
         if columns:

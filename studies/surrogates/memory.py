@@ -1,4 +1,4 @@
-"""A predictor that is asked each thing once. N texts, M objectives, Q quantiles, S samples."""
+"""Caches of texts and predictions, and the protocols of predictors. N texts, M objectives, Q quantiles, S samples."""
 
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,7 +14,7 @@ from nasrlm.prediction import Prediction
 
 A = TypeVar("A", bound=Hashable)
 
-UNCOMPRESSED = 2**26  # characters of texts: all of NAS-Bench-201, of which every batch of an exhaustive search asks
+UNCOMPRESSED = 2**26  # characters; enough for all of NAS-Bench-201, which an exhaustive search needs for every batch
 
 
 class TextPredictor(Protocol):
@@ -26,7 +26,7 @@ class TextPredictor(Protocol):
 
 
 class SamplingPredictor(TextPredictor, Protocol):
-    """The part that a search with real evaluations needs."""
+    """The part of ``nasrlm.Predictor`` that a guided search needs."""
 
     @property
     def objectives(self) -> tuple[str, ...]: ...
@@ -36,7 +36,7 @@ class SamplingPredictor(TextPredictor, Protocol):
 
 @runtime_checkable
 class JointPredictor(Protocol):
-    """What a predictor that knows how objectives depend on each other can do besides."""
+    """A predictor that can also sample dependent objectives jointly."""
 
     def joint_samples(
         self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int
@@ -44,10 +44,10 @@ class JointPredictor(Protocol):
 
 
 class TextMemory(Generic[A]):
-    """The texts of architectures, each written once; a copy begins anew.
+    """A cache of the texts of architectures; a copy starts empty.
 
-    Beyond ``UNCOMPRESSED`` they are compressed, 10 KB of DARTS to 1.6 KB: a long search looks at tens of thousands.
-    Writing a text takes 2 to 9 ms, compressing it 0.1 ms, reading it again 0.02 ms.
+    Texts beyond ``UNCOMPRESSED`` are compressed (for DARTS from 10 KB to 1.6 KB), because a long search needs tens of
+    thousands. Writing a text takes 2 to 9 ms, compressing it 0.1 ms, decompressing it 0.02 ms.
     """
 
     def __init__(self, to_text: Callable[[A], str]) -> None:
@@ -58,7 +58,7 @@ class TextMemory(Generic[A]):
 
     @classmethod
     def of(cls, to_text: Callable[[A], str]) -> Self:
-        """What ``to_text`` writes; itself where it remembers already."""
+        """Return a cache of ``to_text``, or ``to_text`` itself if it is one."""
         return to_text if isinstance(to_text, cls) else cls(to_text)
 
     def __call__(self, architecture: A) -> str:
@@ -70,7 +70,7 @@ class TextMemory(Generic[A]):
         return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
 
     def write(self, architectures: Iterable[A], *, progress: bool = False) -> None:
-        """Write the texts that are not remembered yet, on several cores where that pays.
+        """Write the texts that are not in the cache yet, on several cores if that is faster.
 
         Raises:
             RuntimeError: a worker was killed, or could not start.
@@ -84,7 +84,7 @@ class TextMemory(Generic[A]):
         """Return the first architecture that was written as this text.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the text was not written here.
         """
         return self._architectures[digest_of(text)]
 
@@ -98,10 +98,7 @@ class TextMemory(Generic[A]):
 
 
 class PredictorMemory:
-    """Answers again what it was asked before; each objective of a text is predicted once for given quantiles.
-
-    A copy begins anew.
-    """
+    """A cache of predictions: each objective of a text is predicted once for given quantiles. A copy starts empty."""
 
     def __init__(self, predictor: TextPredictor) -> None:
         self.predictor = predictor
@@ -111,10 +108,10 @@ class PredictorMemory:
         return type(self), (self.predictor,)
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """(N, M, Q) quantiles in own units; one call for all texts of which the same objectives are new.
+        """Return (N, M, Q) quantiles in own units, with one call for all texts that lack the same objectives.
 
         Raises:
-            ValueError: the objectives are not named.
+            ValueError: ``objectives`` is None.
         """
         if objectives is None:
             raise ValueError("predictor memory: expected objectives by name, got None. Name them.")
@@ -132,11 +129,11 @@ class PredictorMemory:
 
 
 class _Answers:
-    """What is known of R texts and C objectives, and room for more.
+    """A growing array of predictions for up to R texts and C objectives.
 
     Attributes:
-        values: (R, C, Q).
-        known: (R, C).
+        values: (R, C, Q) predictions.
+        known: (R, C) flags of the predictions that were made.
     """
 
     def __init__(self, num_quantiles: int) -> None:
@@ -146,7 +143,7 @@ class _Answers:
         self._columns: dict[str, int] = {}
 
     def places(self, texts: Sequence[str], objectives: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """(N,) rows of texts and (M,) columns of objectives, those not seen before included."""
+        """Return (N,) rows of texts and (M,) columns of objectives, after adding those not seen before."""
         rows = [self._rows.setdefault(digest_of(text), len(self._rows)) for text in texts]
         columns = [self._columns.setdefault(name, len(self._columns)) for name in objectives]
         lacking = (self._lacking(0, len(self._rows)), self._lacking(1, len(self._columns)))
@@ -157,16 +154,16 @@ class _Answers:
         return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
 
     def keep(self, rows: NDArray[np.intp], columns: NDArray[np.intp], values: FloatArray) -> None:
-        """Take up (n, m, Q) answers."""
+        """Store (n, m, Q) predictions."""
         self.values[np.ix_(rows, columns)] = values
         self.known[np.ix_(rows, columns)] = True
 
     def _lacking(self, axis: int, wanted: int) -> int:
-        """How much to grow: to twice as much where it is too little, so that growing stays cheap."""
+        """Return by how much an axis has to grow; it at least doubles, so that growing stays cheap."""
         size = self.known.shape[axis]
         return max(wanted, 2 * size) - size if wanted > size else 0
 
 
 def digest_of(text: str) -> bytes:
-    """What stands for a text in a memory: texts of large networks are 10 KB each."""
+    """Return a short key for a text; texts of large networks have 10 KB each."""
     return blake2b(text.encode(), digest_size=16).digest()

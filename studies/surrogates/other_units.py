@@ -1,4 +1,7 @@
-"""Results in another unit than their objective's, such as seconds for milliseconds. n results of an objective."""
+"""Detect results in a unit other than the objective's, such as seconds instead of milliseconds.
+
+n results of an objective.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
@@ -14,23 +17,23 @@ from studies.surrogates.without_guesses import guessed_objectives
 
 A = TypeVar("A", bound=Hashable)
 
-FEWEST, MOST = 5, 20  # results that are compared with what was predicted of them
-AGREE = 0.8  # of these: one of five may have failed
-NEAR = 10**0.5  # times a unit's factor, at most; a device that is three times as slow is no other unit
-LEAST_DIFFERENCE = 40.0  # between an accuracy and its error, in percent
-NEARER = 8.0  # times, that errors have to be to what was predicted than accuracies
-MOST_ALIKE = 0.5  # correlation of errors with what was predicted; among networks that are all good it is chance
+FEWEST, MOST = 5, 20  # numbers of results that are compared with predictions
+AGREE = 0.8  # share of these that must suggest another unit; one of five evaluations may have failed
+NEAR = 10**0.5  # largest ratio to a unit's factor; a device that is three times as slow is not another unit
+LEAST_DIFFERENCE = 40.0  # smallest difference of result and prediction, in percent, for errors instead of accuracies
+NEARER = 8.0  # ratio by which 100 minus the result has to be nearer to the prediction than the result is
+MOST_ALIKE = 0.5  # correlation of results with predictions from which they are accuracies; near 0 if all are good
 
 
 class UnitCheck(Generic[A]):
-    """Compares the first results of objectives that a model knows with what it said before it learned from them.
+    """Compares the first results of known objectives with the predictions before any learning.
 
     Args:
-        predictor: as it is at first.
-        to_text: architecture to the text that it reads.
-        space: of the architectures.
+        predictor: the predictor before it has learned from results.
+        to_text: converts an architecture to the text that the predictor reads.
+        space: the search space.
         objectives: M names of the results.
-        modelled: of these, what is the predictor's own.
+        modelled: objectives whose results are predictions; they are not checked.
     """
 
     def __init__(
@@ -45,10 +48,10 @@ class UnitCheck(Generic[A]):
         self._objectives = tuple(objectives)
         unsure = guessed_objectives(predictor, space, objectives).union(modelled)
         known = [name for name in objectives if name in predictor.objectives]
-        self._left = [name for name in known if name not in unsure]  # each is looked at once
+        self._left = [name for name in known if name not in unsure]  # each is checked once
 
     def odd_units(self, evaluated: Sequence[Entry]) -> list[str]:
-        """What is to be told of results, of each objective as soon as there are ``FEWEST``."""
+        """Return warnings about units; each objective is checked once, as soon as it has ``FEWEST`` results."""
         told = []
         for name in [*self._left]:
             column = self._objectives.index(name)
@@ -69,7 +72,7 @@ class UnitCheck(Generic[A]):
 
 
 def likely_unit(objective: Objective, predicted: FloatArray, real: FloatArray) -> str | None:
-    """The unit that most of (n,) results seem to be in, given (n,) predictions in the objective's; None if in that."""
+    """Return the unit that most of (n,) results seem to have, given (n,) predictions; None if it is the objective's."""
     if objective.is_accuracy:
         return _likely_errors(predicted, real)
     is_told = (predicted > 0) & (real > 0)
@@ -81,12 +84,15 @@ def likely_unit(objective: Objective, predicted: FloatArray, real: FloatArray) -
 
 
 def _likely_errors(predicted: FloatArray, real: FloatArray) -> str | None:
-    """What accuracies seem to be that are nearly what is left of those predicted; fractions are told of elsewhere."""
+    """Return what the accuracies seem to be if they are errors instead, or None.
+
+    Accuracies as fractions are checked by ``Objective.seems_fraction``.
+    """
     readings = {"errors in percent": 100 - real, "errors as fractions": 100 - 100 * real}
     words = min(readings, key=lambda name: np.abs(readings[name] - predicted).mean())
     off = np.abs(real - predicted)
     near = (off > LEAST_DIFFERENCE) & (np.abs(readings[words] - predicted) < off / NEARER)
-    varies = np.ptp(real) > 0 and np.ptp(predicted) > 0  # unlike those of training that failed
+    varies = np.ptp(real) > 0 and np.ptp(predicted) > 0  # not if every training failed
     return words if varies and _agree(near) and np.corrcoef(predicted, real)[0, 1] < MOST_ALIKE else None
 
 

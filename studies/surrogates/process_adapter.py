@@ -1,11 +1,11 @@
-"""A predictor corrected by a study's own real results, with a Gaussian process of each objective.
+"""Correct a predictor by a study's real results, with a Gaussian process per objective.
 
-Of an objective that the predictor knows, the process is of what its own answers leave of the results, and goes by all
-that it says of a text. One that it does not know, or of other spaces alone, is learned from the results themselves, by
-what texts say of their networks as well (``text_process``); or, where all networks are known beforehand, by features of
-their graphs (``graph_process``).
+For an objective that the predictor knows, the process models its residuals (``residual_process``). An objective that
+it does not know, or knows of other spaces only, is learned from the results alone, with predictions and counts of the
+text as features (``text_process``), or, if all networks are known beforehand, with features of their graphs
+(``graph_process``).
 
-N texts, M objectives, Q quantiles, S samples, F features.
+N networks, F features.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from studies.surrogates.without_guesses import guessed_objectives, without_guess
 
 A = TypeVar("A", bound=Hashable)
 
-# Architectures, each with its features of what is computed and of what a compiler leaves.
+# Architectures, with features of their canonical graphs and of the graphs that a compiler leaves of them.
 NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
 
-MIN_RESULTS = 3  # of an objective, to learn what the predictor lacks
-MIN_RESULTS_OF_GRAPHS = 10  # to learn it from the networks' graphs alone
+MIN_RESULTS = 3  # fewest results of an objective to learn from
+MIN_RESULTS_OF_GRAPHS = 10  # the same for an objective that is learned from graphs
 
 
 def every_network(
     config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None, *, progress: bool = False
 ) -> NetworkFeatures[A]:
-    """All architectures that a search may look at, with their features.
+    """Return all architectures that a search may evaluate, with their features.
 
     Args:
-        config: of the search.
-        space: to search.
-        known: the only architectures that can be evaluated; None where all can.
+        config: config of the search.
+        space: the search space.
+        known: the only architectures that can be evaluated; None for all of the space.
         progress: show bars on stderr.
 
     Cost: a minute for 10,000 on two cores.
@@ -57,21 +57,20 @@ def every_network(
 
 
 class ProcessAdapter(Generic[A]):
-    """Real results so far, to a predictor that has learned from them.
+    """Converts a table of real results to a predictor that has learned from them.
 
     Args:
-        space: parses the notation, and draws the texts whose features give the scale.
-        predictor: to start from; may know none of the objectives, though it has to know some other.
-        objectives: to learn.
-        to_text: architecture to the text that the predictor reads.
-        pool_size: texts that give the features' scale.
-        networks: gives all architectures that will ever be asked about, called once an objective is learned that the
-            predictor does not know; None where these are too many.
+        space: the search space, which parses notations and draws the pool of texts.
+        predictor: predictor to start from. It must know some objective, but none of those to learn.
+        objectives: names to learn.
+        to_text: converts an architecture to the text that the predictor reads.
+        pool_size: number of texts by which features are standardised.
+        networks: returns all architectures that will ever be predicted; called when an objective that the predictor
+            does not know is first learned. None if they are too many.
         progress: show a bar on stderr while their texts are written.
 
-    Cost: below a second an objective and hundred results, some seconds for thousands, beside all of the predictor's
-    answers about every text that is looked at, each once, and, for objectives that it does not know, 2 to 8 ms to
-    count what is in a text.
+    Cost: below a second per objective for a hundred results, some seconds for thousands. Besides, the predictor
+    predicts each text once, and for objectives that it does not know, each text is counted in 2 to 8 ms.
     """
 
     def __init__(
@@ -89,14 +88,14 @@ class ProcessAdapter(Generic[A]):
         self.objectives = tuple(objectives)
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
-        self._given = predictor  # whose guesses are features too
+        self._given = predictor  # its guesses are used as features
         self._predictor = without_guesses(predictor, guessed_objectives(predictor, space, objectives))
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress
 
     @cached_property
     def _networks(self) -> tuple[Networks, FloatArray]:
-        """All known networks, and (N, F) standardised predictions for them; not logarithms, as costs add up."""
+        """All networks, and their (N, F) standardised predictions; not logarithms, because costs add up."""
         assert self._all_networks is not None, "only where they are known beforehand"
         architectures, computed, compiled = self._all_networks()
         self.to_text.write(architectures, progress=self._progress)
@@ -119,7 +118,7 @@ class ProcessAdapter(Generic[A]):
         return TextGroups(self._features.of, self._pool)
 
     def __call__(self, table: pd.DataFrame) -> CorrectedPredictor:
-        """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
+        """Return a predictor that has learned from a table: ``architecture`` and a column per objective, may be NaN."""
         texts = [self.to_text(self.space.parse(notation)) for notation in table["architecture"]]
         processes: dict[str, LearnedObjective] = {}
         for name in self.objectives:

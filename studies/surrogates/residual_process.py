@@ -1,6 +1,6 @@
-"""What a predictor's answers leave of real results, as a Gaussian process that goes by all that it says of a text.
+"""A Gaussian process of the residuals of a predictor, with all of the predictor's medians of a text as features.
 
-N texts, Q quantiles, S samples, F features.
+N texts, Q quantiles, F features.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from studies.surrogates.corrected_predictor import LearnedObjective
 from studies.surrogates.memory import PredictorMemory
 from studies.surrogates.scale import Scale
 
-SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
-LEAST_SHARE = 0.1  # of the median that its low one counts as where logarithms are learned: it may be 0 or less
+SPREAD = (0.1, 0.5, 0.9)  # quantiles that give the predictor's own standard deviation
+LEAST_SHARE = 0.1  # smallest ratio of low quantile to median on a logarithmic scale, since low may be 0 or less
 
 
 class PredictorFeatures:
-    """Medians of texts, standardised over a pool of them."""
+    """The predictor's medians as features of texts, standardised over a pool of texts.
+
+    Args:
+        memory: the predictor with its cache.
+        known: F names of objectives that the predictor knows.
+        pool: texts of the space.
+    """
 
     def __init__(self, memory: PredictorMemory, known: Sequence[str], pool: Sequence[str]) -> None:
         self.known = tuple(known)
@@ -37,12 +43,12 @@ class PredictorFeatures:
         self._mean, self._deviation = scaled.mean(axis=0), np.maximum(scaled.std(axis=0), 1e-9)
 
     def of(self, texts: Sequence[str]) -> FloatArray:
-        """(N, F), F being the objectives that the predictor knows."""
+        """Return the (N, F) features of N texts."""
         scaled = self._scaled(self._medians(texts))
         return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
 
     def own(self, name: str, scale: Scale, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """(N,) medians and standard deviations of an objective, on a scale."""
+        """Return the (N,) predicted medians and standard deviations of an objective on a scale."""
         low, median, high = self._memory.predict(texts, (name,), SPREAD).values[:, 0].T
         if scale.kind == "log":
             low = np.maximum(low, LEAST_SHARE * median)
@@ -58,14 +64,14 @@ class PredictorFeatures:
 
 @dataclass(frozen=True)
 class ResidualProcess(LearnedObjective):
-    """What the predictor's answers leave of the results of an objective that it knows, as a Gaussian process.
+    """An objective that the predictor knows, corrected by a Gaussian process of its residuals.
 
     Attributes:
-        features: of texts.
-        name: of the objective.
-        scale: on which it was learned.
-        regressor: of what the predictor's medians leave of the results, in units of ``spread``.
-        spread: of the predictor's own distributions, on the scale.
+        features: features of texts.
+        name: name of the objective.
+        scale: scale on which it was learned.
+        regressor: Gaussian process of the residuals, results minus predicted medians, in units of ``spread``.
+        spread: mean standard deviation of the predictor's own distributions, on the scale.
     """
 
     features: PredictorFeatures
@@ -75,21 +81,21 @@ class ResidualProcess(LearnedObjective):
     spread: float
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at quantiles of a standard normal distribution."""
+        """Return (N, Q) labels at quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
         return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """(N,) means and standard deviations on the scale."""
+        """Return the (N,) means and standard deviations on the scale."""
         own, deviation = self.features.own(self.name, self.scale, texts)
         mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)
         return own + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
 
     @classmethod
     def fit(cls, features: PredictorFeatures, name: str, texts: Sequence[str], labels: FloatArray) -> ResidualProcess:
-        """Learn from (n,) real results of an objective, in own units.
+        """Learn from the (n,) real results of n texts, in own units.
 
-        The prior is the predictor: zero mean, and its own deviations as noise.
+        The prior is the predictor: residuals have mean zero, and the predictor's standard deviations as noise.
         """
         scale = Scale.of(name, labels)
         own, deviation = features.own(name, scale, texts)
@@ -100,11 +106,11 @@ class ResidualProcess(LearnedObjective):
 
 
 def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray) -> GaussianProcessRegressor:
-    """Fit a Gaussian process to all (N,) targets, its scales to up to ``ROWS_TO_FIT_SCALES`` of them."""
+    """Fit a Gaussian process to all (n,) targets, with hyperparameters from at most ``ROWS_TO_FIT_SCALES`` of them."""
     some = np.linspace(0, len(targets) - 1, min(len(targets), ROWS_TO_FIT_SCALES)).round().astype(np.intp)
     scaled = GaussianProcessRegressor(_kernel(inputs.shape[1]), alpha=noise[some])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # at the end of a range is where it may be
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a hyperparameter may lie at a bound
         scaled.fit(inputs[some], targets[some])
     return GaussianProcessRegressor(scaled.kernel_, alpha=noise, optimizer=None).fit(inputs, targets)
 

@@ -1,4 +1,4 @@
-"""The scale on which an objective is learned."""
+"""Scales on which objectives are learned."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,19 @@ from nasrlm.arrays import FloatArray
 from nasrlm.deviations import deviation_of
 from nasrlm.objective import Objective
 
-BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
+BEST_ACCURACY = 100.5  # percent; above 100, so that the logarithm of the error stays finite
 
 
 @dataclass(frozen=True)
 class Scale:
     """An increasing map from an objective's values to the scale on which it is learned.
 
-    Costs multiply, and so do errors in percent, so logarithms of these are learned; other values as they are.
+    Costs and errors in percent vary by factors, so their logarithms are learned; other values are learned unchanged.
 
     Attributes:
         kind: "error", "log" or "linear".
-        floor: of the kind "error": below all accuracies that can be, where these are told apart at that end too.
+        floor: only for "error": if finite, a value below all accuracies, near which the scale is stretched as near
+            100 %.
     """
 
     kind: str
@@ -28,13 +29,13 @@ class Scale:
 
     @classmethod
     def of(cls, name: str, values: FloatArray) -> "Scale":
-        """The map for an objective with such values."""
+        """Return the scale for an objective with these values."""
         if Objective.parse(name).is_accuracy and ((values > 0) & (values <= 100)).all():
             return cls("error")
         return cls("log" if (values > 0).all() else "linear")
 
     def forward(self, values: FloatArray) -> FloatArray:
-        """Onto the scale; what lies beyond its ends counts as the end."""
+        """Map values to the scale; values beyond its ends are clipped."""
         if self.kind == "error":
             values = np.minimum(values, 100)
             above = np.log(np.maximum(values - self.floor, 0.1)) if np.isfinite(self.floor) else 0.0
@@ -42,7 +43,7 @@ class Scale:
         return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
 
     def backward(self, values: FloatArray) -> FloatArray:
-        """Values in the objective's unit; an accuracy is none below 0 or above 100 %."""
+        """Map back to values in the objective's unit; accuracies are clipped to 0 to 100 %."""
         if self.kind == "error":
             if np.isfinite(self.floor):
                 accuracies = self.floor + (BEST_ACCURACY - self.floor) * expit(values)
@@ -52,20 +53,23 @@ class Scale:
         return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)
 
     def deviation(self, values: FloatArray) -> float:
-        """Standard deviation of values on the scale; for equal values, what it would be if they varied e-fold."""
+        """Return the standard deviation of values on the scale.
+
+        For equal values it is 1, or their absolute value on a linear scale.
+        """
         largest = float(np.abs(values).max())
         return deviation_of(values, of_equal=largest if self.kind == "linear" and largest > 0 else 1.0)
 
 
 @dataclass(frozen=True)
 class LearningScale:
-    """A scale whose labels have mean 0 and variance 1.
+    """A standardised scale, on which the labels it was made from have mean 0 and variance 1.
 
     Attributes:
-        scale: before.
-        mean: of the labels on it.
-        deviation: likewise.
-        low: least label that may come back.
+        scale: the scale before standardisation.
+        mean: mean of the labels on ``scale``.
+        deviation: standard deviation of the labels on ``scale``.
+        low: smallest label that ``backward`` returns.
     """
 
     scale: Scale
@@ -75,14 +79,14 @@ class LearningScale:
 
     @classmethod
     def of(cls, scale: Scale, labels: FloatArray, *, low: float = -np.inf) -> "LearningScale":
-        """Take mean and deviation from these labels."""
+        """Create a scale with the mean and standard deviation of these labels."""
         values = scale.forward(labels)
         return cls(scale, float(values.mean()), scale.deviation(values), low)
 
     def forward(self, labels: FloatArray) -> FloatArray:
-        """Scores."""
+        """Convert labels to standardised scores."""
         return np.asarray((self.scale.forward(labels) - self.mean) / self.deviation, dtype=np.float64)
 
     def backward(self, scores: FloatArray) -> FloatArray:
-        """Labels."""
+        """Convert standardised scores to labels."""
         return np.maximum(self.scale.backward(scores * self.deviation + self.mean), self.low)

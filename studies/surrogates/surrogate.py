@@ -1,4 +1,4 @@
-"""A predictor in the terms of a search space."""
+"""A predictor as an evaluator of architectures."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
@@ -16,16 +16,16 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Surrogate(Generic[A]):
-    """A predictor in the terms of a search space; architectures of one text are predicted once.
+    """Evaluates architectures by predictions, each text once.
 
-    What can be counted, such as ``macs@onnx``, is counted. Texts are not kept: of 100,000 networks of DARTS they are a
-    gigabyte, and a search asks about each network once.
+    Counts, such as ``macs@onnx``, are computed. Texts are not cached: those of 100,000 DARTS networks would take a
+    gigabyte, and a search evaluates each network once.
 
     Args:
         space: the search space.
-        predictor: texts to predictions.
-        objectives: M names, in this order.
-        to_text: architecture to the text that the predictor reads.
+        predictor: predicts from texts.
+        objectives: M names, in the order of the results.
+        to_text: converts an architecture to the text that the predictor reads.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Surrogate(Generic[A]):
         self.to_text = to_text
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """Predict, and count; one call of the predictor for all texts not met before.
+        """Predict or count every objective, with one call of the predictor for all new texts.
 
         Args:
             architectures: N architectures, repetitions allowed.
 
         Returns:
-            (N, M, 3) in own units.
+            (N, M, 3) values in own units, at ``QUANTILES``.
         """
 
         def count(names: Sequence[str]) -> FloatArray:

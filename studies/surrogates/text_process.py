@@ -1,10 +1,10 @@
-"""What real results tell about networks that are met one after another, by what is said of their texts.
+"""Learn an objective that the predictor does not know, from results and features of texts.
 
-An objective that the predictor does not know is learned with a Gaussian process of groups of features: what the
-predictor says of a text, and what the text says of its network, see ``nasrlm.text.counts``. Where the predictor does
-not know the space either, the latter tells nearly all.
+A Gaussian process has groups of features: the predictor's medians of other objectives, and counts of what is in the
+text, see ``nasrlm.text.counts``. If the predictor does not know the space either, nearly all information is in the
+counts. In contrast to ``graph_process``, networks need not be known beforehand.
 
-N texts, S samples, F features of a group, C counts.
+N texts, Q quantiles, F features of a group, C counts.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from studies.surrogates.corrected_predictor import LearnedObjective
 from studies.surrogates.memory import digest_of
 from studies.surrogates.scale import LearningScale, Scale
 
-STANDARDISED = tuple(name not in HASHED for name in NAMES[1:])  # of PARTS; the first of NAMES are the encoder's states
-LEAST_NOISE = 0.01  # of the results' variance: a few equal ones do not tell how much others differ
-FARTHEST = 5.0  # deviations from the pool's mean that a standardised feature may lie away
+STANDARDISED = tuple(name not in HASHED for name in NAMES[1:])  # for each of PARTS; NAMES[0] are the encoder's states
+LEAST_NOISE = 0.01  # share of the results' variance; a few equal results do not mean that others do not differ
+FARTHEST = 5.0  # standard deviations from the pool's mean to which a standardised feature is clipped
 
 
 class TextGroups:
-    """Features of texts, in groups of variance about 1 over a pool of them.
+    """Groups of features of texts, each with variance of about 1 over a pool of texts.
 
     Args:
-        predicted: texts to (N, F) what a predictor says of them, standardised.
+        predicted: converts texts to (N, F) standardised predictions.
         pool: texts of the space.
 
     Attributes:
-        linear: groups that labels may follow in proportion: predictions, and sizes, the last.
+        linear: indices of groups with a linear kernel too: predictions, the first, and sizes, the last.
     """
 
     def __init__(self, predicted: Callable[[Sequence[str]], FloatArray], pool: Sequence[str]) -> None:
         self._predicted = predicted
-        self._counted: dict[bytes, NDArray[np.float16]] = {}  # by digest: 4 KB a text
+        self._counted: dict[bytes, NDArray[np.float16]] = {}  # by digest; 4 KB per text
         counts, borders = self._counts(pool), np.cumsum([0, *PARTS])
         parts = [
             _Part.of(counts, slice(*part), standardised)
             for part, standardised in zip(pairwise(borders), STANDARDISED, strict=True)
         ]
-        self._parts = [part for part in parts if part.columns.size]  # none where texts are no ONNX
+        self._parts = [part for part in parts if part.columns.size]  # empty if texts are not ONNX
         self.linear = (0, len(self._parts)) if self._parts else (0,)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State without the counts, so that a copy counts anew."""
+        """Leave the cached counts out of copies."""
         return vars(self) | {"_counted": {}}
 
     def of(self, texts: Sequence[str]) -> list[FloatArray]:
-        """(N, F) of each group, predictions first."""
+        """Return the (N, F) features of each group, predictions first."""
         counts = self._counts(texts)
         return [self._predicted(texts), *[part.features(counts) for part in self._parts]]
 
     def _counts(self, texts: Sequence[str]) -> FloatArray:
-        """(N, C); a text is counted once."""
+        """Return the (N, C) counts of texts; cached."""
         digests = list(map(digest_of, texts))
         new = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._counted}
         self._counted |= zip(new, text_counts(list(new.values())).astype(np.float16), strict=True)
@@ -74,13 +74,13 @@ class TextGroups:
 
 @dataclass(frozen=True)
 class _Part:
-    """Counts that make a group of features.
+    """A group of counts that are features.
 
     Attributes:
-        columns: (F,) of the counts: those that differ among the texts of a pool, or all where each may.
-        means: (F,) over the pool.
-        units: (F,) what a feature is measured in: its own deviation there, or a typical one.
-        farthest: from the mean that a feature may lie, in units.
+        columns: (F,) columns of the counts. A standardised group has those that vary in the pool, another one all.
+        means: (F,) means over the pool.
+        units: (F,) divisors: each feature's standard deviation over the pool, or one for the whole group.
+        farthest: largest distance from the mean, in units; features are clipped to it.
     """
 
     columns: NDArray[np.intp]
@@ -90,7 +90,7 @@ class _Part:
 
     @classmethod
     def of(cls, counts: FloatArray, columns: slice, standardised: bool) -> _Part:
-        """By (N, C) counts of a pool; without columns where none differs."""
+        """Create a group from the (N, C) counts of a pool; it has no columns if none of them varies."""
         means, deviations = counts[:, columns].mean(axis=0), counts[:, columns].std(axis=0)
         differ = deviations > 0
         typical = np.full(len(deviations), np.sqrt((deviations**2).mean()))
@@ -99,21 +99,21 @@ class _Part:
         return cls(columns.start + np.flatnonzero(kept), means[kept], units[kept], farthest)
 
     def features(self, counts: FloatArray) -> FloatArray:
-        """(N, F) of (N, C) counts."""
+        """Return the (N, F) features of (N, C) counts."""
         return ((counts[:, self.columns] - self.means) / self.units).clip(-self.farthest, self.farthest)
 
 
 class TextProcess(LearnedObjective):
-    """What was learned of one objective.
+    """An objective learned from features of texts.
 
-    Of two processes, one that goes by predictions alone and one that goes by all groups, each counts as it makes the
-    results probable: predictions tell most of a space that the predictor knows.
+    A mixture of two Gaussian processes, one with predictions as the only features and one with all groups, weighted by
+    their marginal likelihoods: in a space that the predictor knows, predictions carry most information.
 
     Args:
         groups: features of texts.
-        name: of the objective.
-        texts: that have results.
-        labels: (N,) of these, own unit.
+        name: name of the objective.
+        texts: N texts with results.
+        labels: (N,) results in own unit.
     """
 
     def __init__(self, groups: TextGroups, name: str, texts: Sequence[str], labels: FloatArray) -> None:
@@ -129,12 +129,12 @@ class TextProcess(LearnedObjective):
         self._shares = softmax([-process.surprise for process in self._processes])
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at quantiles of a standard normal distribution."""
+        """Return (N, Q) labels at quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
         return self._scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """(N,) means and deviations of the processes' mixture, on the scale of its scores."""
+        """Return the (N,) means and standard deviations of the mixture, on the learning scale."""
         features = self._groups.of(texts)
         mean, squares = np.zeros(len(texts)), np.zeros(len(texts))
         for process, share in zip(self._processes, self._shares, strict=True):

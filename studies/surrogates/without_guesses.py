@@ -1,4 +1,7 @@
-"""A predictor without what it can only guess. N texts, M objectives, Q quantiles, S samples."""
+"""Hide objectives that a predictor can only guess. N texts, M objectives, Q quantiles, S samples.
+
+Guessed: learned from networks of other spaces only.
+"""
 
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
@@ -12,11 +15,11 @@ A = TypeVar("A", bound=Hashable)
 
 
 class WithoutGuesses:
-    """A predictor that does not know some objectives, until results have taught them.
+    """A predictor that pretends not to know some objectives, so that they are learned from results.
 
     Args:
-        predictor: answers.
-        guessed: names of the objectives that are left out.
+        predictor: predicts the other objectives.
+        guessed: names of the objectives to hide.
     """
 
     def __init__(self, predictor: SamplingPredictor, guessed: frozenset[str]) -> None:
@@ -24,31 +27,33 @@ class WithoutGuesses:
         self.objectives = tuple(name for name in predictor.objectives if name not in guessed)
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """(N, M, Q) quantiles."""
+        """Return (N, M, Q) quantiles in own units."""
         return self.predictor.predict(texts, self.objectives if objectives is None else objectives, quantiles)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        """(N, M, S) values in own units."""
+        """Return (N, M, S) samples in own units."""
         return self.predictor.sample(texts, objectives, samples, seed)
 
 
 def guessed_objectives(
     predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
 ) -> frozenset[str]:
-    """Return those of the objectives that a predictor can only guess: it learned them of other spaces alone.
+    """Return the objectives that a predictor can only guess, because it learned them from other spaces only.
 
     Args:
-        predictor: of a ``nasrlm.Predictor`` it is known what it has learned of which space.
-        space: of the networks that it is asked about.
-        objectives: names.
+        predictor: a ``nasrlm.Predictor``, whose checkpoint names the objectives learned of each space; any other
+            predictor guesses nothing.
+        space: space of the networks to predict.
+        objectives: names to check.
     """
     checkpoint = getattr(predictor, "checkpoint", None)
     return frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
 
 
 def without_guesses(predictor: SamplingPredictor, guessed: frozenset[str]) -> SamplingPredictor:
-    """Return the predictor as one that does not know the objectives in ``guessed``.
+    """Return a predictor that does not know the objectives in ``guessed``.
 
-    Guesses are as sure as answers: whoever goes by them passes over all that could teach better ones.
+    Guesses have intervals as narrow as real knowledge, so a search that trusts them skips architectures whose results
+    would correct them.
     """
     return WithoutGuesses(predictor, guessed) if guessed else predictor
