@@ -1,1 +1,1 @@
-"""Tables of labelled architectures: how they are read, and what is trained, adapted and taught by them."""
+"""Tables of labelled architectures: reading them, and training, adapting and teaching models with them."""

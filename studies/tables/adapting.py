@@ -1,6 +1,6 @@
-"""Adapting a checkpoint to labelled rows of tables: which are learned from, and beside which other networks.
+"""Adapt a checkpoint to labelled rows of tables: choose the rows to learn from, and the pool of other texts.
 
-M objectives.
+N texts, M objectives, n networks to learn from.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from studies.tables.several import measured_rows, of_each, shown_names
 Choice = Literal["random", "active"]
 CHOICES = get_args(Choice)
 IN_MEMORY = "Of labels in memory there is nasrlm.adapt."
-MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or two
+MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two
 
 
 @dataclass(frozen=True)
 class AdaptConfig:
-    """What a checkpoint is to learn, and from which rows.
+    """What a checkpoint learns, and from which rows.
 
     Attributes:
-        tables: files of architectures or texts with labels; rows of the split "test" are not used. Rows of one network
-            count once, with the mean of its labels.
-        objectives: M names; networks that have all of these labels can be learned from.
-        samples: how many networks to learn from, with labels of all objectives; None for all that have any, each
-            objective from those with its own.
-        choose: "random", by the seed, or "active", those whose labels would tell most.
-        pool: how many other texts to use. Learning uses their predictions; they come from the tables and, where these
-            are of architectures of one space, from it.
+        tables: files of architectures or texts with labels; rows of the split "test" are not used. Several rows of one
+            network count once, with the mean of its labels.
+        objectives: names of M objectives.
+        samples: number of networks to learn from, which have labels of all objectives; None for all networks with any
+            label, each objective from its own labels.
+        choose: "random", by the seed, or "active" for the networks whose labels are most informative.
+        pool: number of other texts, whose predictions are used in learning. They come from the tables and, if these
+            have architectures of one space only, from that space.
         like_table: draw networks of the space with each choice as often as in the tables.
-        space: only rows of this space, or that of tables that name none.
-        seed: of every random draw.
-        leave_out_strays: do not learn labels that are far from what all others tell.
+        space: use only rows of this space; it is also the space of tables that name none.
+        seed: seed of every random draw.
+        leave_out_strays: leave out labels that disagree strongly with all others.
 
     Raises:
-        ValueError: a word where a list is expected, tables in memory, an objective twice, numbers below 2, a negative
-            seed, or another way to choose.
+        ValueError: tables or objectives are not a list, are empty or have duplicates; tables are in memory; a number is
+            below 2; the seed is negative; or ``choose`` is unknown.
     """
 
     tables: Sequence[Path | str]
@@ -89,19 +89,19 @@ class AdaptConfig:
 
     @property
     def files(self) -> Sequence[Path]:
-        """The tables' paths."""
+        """The paths of the tables."""
         return [Path(table) for table in self.tables]
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """What was learned.
+    """The result of adapting a checkpoint.
 
     Attributes:
-        checkpoint: that answers the objectives; its card says from what.
-        learned: rows that were learned from, one a network, indexed by the number of their table and their own in it.
-        others: up to MOST_JUDGED labelled rows that were not.
-        texts_of_others: of each of these.
+        checkpoint: predicts the objectives too; its model card describes the adaptation.
+        learned: rows that were learned from, one per network, indexed by table number and row number.
+        others: up to MOST_JUDGED labelled rows that were not learned from.
+        texts_of_others: their texts.
         objectives: M names.
     """
 
@@ -112,7 +112,7 @@ class Adapted:
     objectives: Sequence[str]
 
     def judge(self) -> dict[str, Quality]:
-        """Metrics of each objective on the other rows; nothing where there are too few."""
+        """Return metrics of each objective on the other rows; {} if there are none."""
         if not self.texts_of_others:
             return {}
         answer = Predictor(self.checkpoint).predict(self.texts_of_others, self.objectives)
@@ -120,19 +120,20 @@ class Adapted:
 
 
 def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool = False) -> Adapted:
-    """Learn objectives from labelled rows of tables, see ``nasrlm.adapt``; what the checkpoint knew stays as it was.
+    """Learn objectives from labelled rows of tables, see ``nasrlm.adapt``; other objectives are not affected.
 
     Args:
-        checkpoint: what to start from; left as it is.
+        checkpoint: checkpoint to start from; it is not changed.
         config: what to learn.
         progress: show bars on stderr.
 
     Warns:
-        UserWarning: rows of one network, networks of several spaces, objectives that are known already, and as
-            ``nasrlm.adapt`` does.
+        UserWarning: several rows are of one network, networks are of several spaces, an objective is known already, or
+            as for ``nasrlm.adapt``.
 
     Raises:
-        ValueError: no AdaptConfig, a table cannot be read or has too few labels, or as ``nasrlm.adapt`` does.
+        ValueError: ``config`` is not an AdaptConfig, a table cannot be read or has too few labels, or as for
+            ``nasrlm.adapt``.
     """
     if not isinstance(config, AdaptConfig):
         raise ValueError(f"adapt_to_tables: expected an AdaptConfig, got {type(config).__name__}. {IN_MEMORY}")
@@ -156,7 +157,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     of_spaces = sorted(set(row_spaces(frame)))
     pool = make_pool(checkpoint, texts, progress, space=of_spaces[0] if len(of_spaces) == 1 else "")
     candidates = np.flatnonzero(_labelled(frame, config))
-    if config.choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
+    if config.choose == "active" and wanted < len(candidates):  # ordering all of thousands would take minutes
         used = choose_diverse(pool, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
@@ -178,7 +179,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
             left_out = np.isfinite(labels[:, index]) & np.isnan(column)
             counts[index] -= len(set(itertools.compress(pool.texts, left_out)))
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # which reading the tables has told
+            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
             found = adapt(found, pool, name, column, progress, names=spelled)
     found = adapted(found, names, counts, config.files, spaces)
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
@@ -187,10 +188,10 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
 
 
 def _listed(name: str, given: Any) -> tuple[Any, ...]:
-    """Paths of tables or names of objectives as a tuple.
+    """Return paths of tables or names of objectives as a tuple.
 
     Raises:
-        ValueError: one of them, or something else, such as a table in memory.
+        ValueError: a single path or name was given, or something else, such as a table in memory.
     """
     if isinstance(given, str | os.PathLike):
         raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
@@ -204,7 +205,7 @@ def _listed(name: str, given: Any) -> tuple[Any, ...]:
 
 
 def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Generator) -> tuple[pd.DataFrame, int]:
-    """Networks of tables' rows for the pool, and how many labelled ones are to be learned from.
+    """Return rows for the pool, one per network, and the number of labelled ones to learn from.
 
     Raises:
         ValueError: the tables have too few labels.
@@ -216,7 +217,7 @@ def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Gene
 
 
 def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The first row of each network, with the means of its labels."""
+    """Return the first row of each network, with the means of the network's labels."""
     rows, labels = mean_labels(_networks(frame), frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
     if len(rows) < len(frame):
         warnings.warn(
@@ -228,7 +229,7 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _networks(frame: pd.DataFrame) -> list[str]:
-    """Identify the network of each row by its text, or else by its space and notation."""
+    """Return an identifier of the network of each row: its text, or else its space and notation."""
     texts = written_texts(frame)
     rows = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
     return [texts.get(row) or f"{space} {name}" for row, space, name in rows]
@@ -237,17 +238,17 @@ def _networks(frame: pd.DataFrame) -> list[str]:
 def _with_labels(
     known: Pool, used: NDArray[np.intp], learned: pd.DataFrame, measured: pd.DataFrame, names: Sequence[str]
 ) -> tuple[Pool, FloatArray]:
-    """Return the pool and its labels, (texts of the pool, M), NaN where there is none.
+    """Return the pool with its labels, (texts of the pool, M), NaN if there is none.
 
-    Where networks that are learned from were measured several times, these rows stand behind the pool, each with its
-    own labels.
+    If networks to learn from were measured several times, all of these rows are appended to the pool, each with its own
+    labels.
 
     Args:
-        known: N texts.
-        used: (n,) those that are learned from.
-        learned: (n,) rows of theirs, with the means of their labels.
-        measured: rows that they may be of.
-        names: of the M objectives.
+        known: pool of N texts.
+        used: (n,) indices of the networks to learn from.
+        learned: n rows of these networks, with the means of their labels.
+        measured: all labelled rows.
+        names: names of the M objectives.
     """
     repeats, places = _repeats(measured, learned, names)
     if len(places):
@@ -262,9 +263,9 @@ def _with_labels(
 def _repeats(
     measured: pd.DataFrame, learned: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """Find all labelled rows of the networks learned from, and (rows,) the place of each row's network in ``learned``.
+    """Return all labelled rows of the networks in ``learned``, and the (rows,) positions of their networks in it.
 
-    Both are empty where each of these networks has one row.
+    Both are empty if each of these networks has only one row.
     """
     place_of = {network: place for place, network in enumerate(_networks(learned))}
     labelled = measured[measured[list(names)].notna().any(axis=1)]
@@ -275,13 +276,17 @@ def _repeats(
 
 
 def _labelled(frame: pd.DataFrame, config: AdaptConfig) -> NDArray[np.bool_]:
-    """(rows,) flags of those that can be learned from: with all labels, or with any where all rows are wanted."""
+    """Return (rows,) flags of rows to learn from: with all labels, or with any if ``config.samples`` is None."""
     known = frame[list(config.objectives)].notna()
     return (known.any(axis=1) if config.samples is None else known.all(axis=1)).to_numpy()
 
 
 def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
-    """How many of so many labelled networks are to be learned from."""
+    """Return the number of networks to learn from, given the number of labelled ones.
+
+    Raises:
+        ValueError: there are too few labels, or too many.
+    """
     wanted = labelled if config.samples is None else config.samples
     if wanted > MOST_LABELS:
         raise ValueError(
@@ -308,7 +313,7 @@ def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
 
 
 def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Rows of the table for the pool, in its order: random ones, with enough labelled ones among them."""
+    """Return random rows for the pool, in the table's order, with enough labelled ones among them."""
     order = rng.permutation(len(labelled))
     first = order[labelled[order]][:wanted]
     others = order[~np.isin(order, first)]
@@ -316,14 +321,14 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
 
 
 def _is_of_a_space(frame: pd.DataFrame) -> bool:
-    """Whether all rows are architectures of one space, of which more can be drawn."""
+    """Return whether all rows are architectures of one space, so that more can be drawn from it."""
     return "text" not in frame and bool(only_space(frame))
 
 
 def _more_texts(
     frame: pd.DataFrame, config: AdaptConfig, count: int, rng: np.random.Generator, progress: bool
 ) -> list[str]:
-    """Texts of architectures drawn from the tables' space; none where rows are of several spaces or have texts."""
+    """Return texts of architectures drawn from the tables' space; none if rows are of several spaces or have texts."""
     if not _is_of_a_space(frame):
         return []
     space, sample = get_space(only_space(frame)), None

@@ -1,4 +1,4 @@
-"""Which networks of a space to measure, to learn a new device or accuracy from as few as possible."""
+"""Choose networks of a space to measure, in order to learn a new device or accuracy from as few as possible."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def most_telling(
     measured: Sequence[Path] = (),
     progress: bool = False,
 ) -> list[str]:
-    """Draw a pool of architectures and choose those whose measurements would say most about all of it.
+    """Draw a pool of architectures and choose those whose measurements are most informative about the pool.
 
     Args:
-        checkpoint: whose predictions tell which networks are alike.
-        space: to draw from.
-        count: how many to choose.
-        pool: how many to draw.
-        seed: of the draw.
-        measured: tables of networks that are measured already; others are chosen, for what they add to these.
+        checkpoint: its predictions decide which networks are similar.
+        space: the search space.
+        count: number of architectures to choose.
+        pool: number of architectures to draw.
+        seed: seed of the draw.
+        measured: tables of networks that are measured already. They are not chosen, and count as known.
         progress: show bars on stderr.
 
     Returns:
-        Notations of ``count`` different architectures, most telling first.
+        Notations of ``count`` different architectures, the most informative first.
 
     Raises:
-        ValueError: a table cannot be read or has texts alone, or fewer new architectures were drawn than are asked for.
+        ValueError: a table cannot be read or has only texts, or fewer than ``count`` new architectures were drawn.
     """
     known: dict[Hashable, Any] = {}
-    everyone: set[Hashable] = set()  # those of the test split too, which nothing is learned from
+    everyone: set[Hashable] = set()  # measured keys including the test split, from which nothing is learned
     for table in measured:
         if "architecture" not in (frame := read_rows(table, space.address)):
             raise ValueError(f"{table}: measured: expected a column architecture, got texts.")

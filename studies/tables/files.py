@@ -1,4 +1,4 @@
-"""Tables of labelled architectures or texts: Parquet, CSV or JSONL, read with clear errors."""
+"""Read tables of labelled architectures or texts from Parquet, CSV or JSONL."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from converters.tables.labels import numbers_of, warn_of_fractions
 from nasrlm.objective import Objective
 from spaces.registry import found_from
 
-_FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
+_FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels without @context
 
 
 def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table with a column ``architecture``, ``text`` or both; then a row has one of the two.
+    """Read a table with columns ``architecture`` or ``text``, one of which has to be filled in each row.
 
-    A user's own space is found by its path from here or from the table.
+    A user's own space is found by its path relative to the current folder or to the table.
 
     Args:
         path: file ending in .parquet, .csv or .jsonl.
-        require: further columns that must be there, with labels.
-        labels: columns with labels, if they are there; so is each named ``…@…``.
+        require: label columns that must be there.
+        labels: label columns that may be missing; columns named ``…@…`` are labels too.
 
     Raises:
-        ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
-            text, a text is no string, or a label is no number, infinite, or none that its metric can have; one line,
-            naming it.
+        ValueError: the file is missing, damaged or of another type; a column is missing; a row has neither architecture
+            nor text; a text is not a string; or a label is infinite, not a number, or impossible for its metric. The
+            message has one line and names the place.
     """
     path = Path(path)
     table = open_table(path, spell_mixed=True)
@@ -60,7 +60,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         if name in (*require, *labels) or "@" in str(name):
             frame[name] = numbers_of(frame[name], path)
             _check_range(frame[name], path)
-        elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words
+        elif name in _FACTS:  # in JSON, integers too large for a float become strings if there are floats too
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
     return frame
@@ -73,19 +73,19 @@ def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
 
 
 def is_empty(word: Any) -> bool:
-    """Whether a cell of a column of words holds none."""
+    """Return whether a cell of a column of strings is empty."""
     return word == "" or pd.isna(word) is True
 
 
 def _check_range(labels: pd.Series[Any], path: Path) -> None:
-    """Complain of a label that its metric cannot have, such as -1 for a failed measurement; warn of fractions.
+    """Check that labels are possible for their metric, unlike -1 for a failed measurement; warn of fractions.
 
     Raises:
         ValueError: an accuracy outside 0 to 100, or a negative cost; the message names file and row.
     """
     try:
         objective = Objective.parse(str(labels.name))
-    except ValueError:  # told, with all names, where it is to be learned
+    except ValueError:  # reported with all names when it is to be learned
         return
     wrong = ~objective.allows(labels.to_numpy(dtype=np.float64, na_value=np.nan))
     if wrong.any():
@@ -99,7 +99,7 @@ def _check_range(labels: pd.Series[Any], path: Path) -> None:
 
 
 def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[str, ...]:
-    """Numeric columns named ``metric_unit@context``, or as one of ``objectives``, and facts such as ``params``."""
+    """Return numeric columns that are named ``metric_unit@context``, or in ``objectives``, or facts like ``params``."""
     return tuple(
         str(name)
         for name in frame.columns
@@ -108,10 +108,10 @@ def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[
 
 
 def objective_columns(frame: pd.DataFrame, path: Path | None = None) -> tuple[str, ...]:
-    """Label columns with a context: what a model learns by default.
+    """Return the label columns with a context, which a model learns by default.
 
     Raises:
-        ValueError: a column name with @ is no objective; the message names the file, if ``path`` does.
+        ValueError: a column name with @ is not an objective; the message names the file if ``path`` is given.
     """
     try:
         return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)

@@ -22,12 +22,12 @@ from studies.tables.files import is_empty, label_columns, objective_columns, rea
 def read_rows(
     path: Path, space: str | None, *, require: Sequence[str] = (), labels: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The rows of a table that are of ``space``, which their column ``space`` then holds as it is spelled here.
+    """Read the rows of a table that are of ``space``; their column ``space`` gets this spelling.
 
-    All rows, where there is no ``space`` or the table names none.
+    All rows are returned if ``space`` is None or the table has no column ``space``.
 
     Raises:
-        ValueError: the table is none, or has no row of the space.
+        ValueError: the table is invalid, see ``read_table``, or has no row of the space.
     """
     frame = read_table(path, require=require, labels=labels)
     if space is None:
@@ -42,17 +42,17 @@ def read_rows(
 
 
 def rows_of_space(frame: pd.DataFrame, space: SearchSpace[Any]) -> pd.DataFrame:
-    """The rows that name a space, or all of a table without a column ``space``."""
+    """Return the rows of a space, or all rows of a table without a column ``space``."""
     if "space" not in frame:
         return frame
     return frame[frame["space"].isin([space.name, *same_spaces(frame["space"].unique(), space.address)])]
 
 
 def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
-    """The split of every row; rows that name none are for training.
+    """Return the split of every row; rows without one are for training.
 
     Raises:
-        ValueError: a row is of another split than those of a table; the message names file and row.
+        ValueError: a split is not train, valid or test; the message names file and row.
     """
     try:
         return row_splits(frame)
@@ -61,12 +61,16 @@ def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
 
 
 def named(tables: Sequence[Path]) -> str:
-    """List the paths of tables in words, for messages."""
+    """Return the paths of tables in one string, for messages."""
     return ", ".join(map(str, tables))
 
 
 def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
-    """Complain of names that are no label column of any of these tables, or that one of them has words under."""
+    """Check that each name is a label column of one of the tables, with numbers.
+
+    Raises:
+        ValueError: a name is not a label column of any table, or a label is not a number.
+    """
     for frame, path in zip(frames, paths, strict=True):
         for name in names:
             if name in frame:
@@ -78,10 +82,10 @@ def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names:
 
 
 def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:
-    """Every objective that any of these tables has, in the order of their columns.
+    """Return all objectives of these tables, in the order of their columns.
 
     Raises:
-        ValueError: there is none, or a column name with @ is no objective.
+        ValueError: there is none, or a column name with @ is not an objective.
     """
     of_tables = map(objective_columns, frames, paths)
     names = tuple(dict.fromkeys(name for of_table in of_tables for name in of_table))
@@ -96,13 +100,14 @@ def _columns(frames: Sequence[pd.DataFrame]) -> str:
 
 
 def only_space(frame: pd.DataFrame) -> str:
-    """The space of all rows; empty if they are of several, or of none that is named."""
+    """Return the space of all rows; "" if there are several spaces or none is named."""
     spaces = frame["space"].unique().tolist() if "space" in frame else []
     return str(spaces[0]) if len(spaces) == 1 and isinstance(spaces[0], str) else ""
 
 
 def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progress: bool = False) -> list[str]:
-    """The column ``text``; where it is empty, the texts of ``space`` and ``architecture``, as measured or canonical.
+    """Return the text of each row: column ``text`` or, if empty, the architecture converted to measured or canonical
+    text.
 
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
@@ -124,13 +129,13 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
 def texts_of_tables(
     frames: Sequence[pd.DataFrame], paths: Sequence[Path], *, measured: bool = True, progress: bool = False
 ) -> list[str]:
-    """Texts of the rows of several tables, one table after another; see ``table_texts``."""
+    """Return the texts of the rows of several tables, one table after another; see ``table_texts``."""
     of_tables = zip(frames, paths, strict=True)
     return [text for each in of_tables for text in table_texts(*each, measured=measured, progress=progress)]
 
 
 def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
-    """By row, the column ``text`` where it is not empty."""
+    """Return the non-empty cells of the column ``text``, by row index."""
     if "text" not in frame:
         return {}
     written = frame["text"][frame["text"].notna() & (frame["text"] != "")]
@@ -138,21 +143,21 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
 
 
 def spelled_notation(notation: object) -> str:
-    """A notation as its space reads it: a table made in Python may hold the list itself that files hold as words."""
+    """Return a notation as a string; a table made in Python may have a list where files have its JSON."""
     return notation if isinstance(notation, str) else json.dumps(notation, default=np.ndarray.tolist)
 
 
 def row_names(frame: pd.DataFrame) -> list[str]:
-    """What each row is called: its notation, or else its text."""
+    """Return a name for each row: its notation, or else its text."""
     columns = [frame[name] for name in ("architecture", "text") if name in frame]
     return [next(word for word in words if not is_empty(word)) for words in zip(*columns, strict=True)]
 
 
 def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
-    """The space that a row names.
+    """Return the space that a row names.
 
     Raises:
-        ValueError: there is none; the message names file and row.
+        ValueError: there is no such space; the message names file and row.
     """
     try:
         return get_space(name)
@@ -161,7 +166,7 @@ def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
 
 
 def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: Hashable) -> Any:
-    """The architecture of a row of a file, or of a table under another name.
+    """Return the architecture of a row; ``path`` is the table's file, or its name in messages.
 
     Raises:
         ValueError: the notation is malformed; the message names file and row.
@@ -173,10 +178,10 @@ def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: 
 
 
 def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path | str) -> pd.Series[Any]:
-    """The architectures of rows of one space.
+    """Return the architectures of rows of one space.
 
     Raises:
-        ValueError: as ``parse_row`` does.
+        ValueError: as for ``parse_row``.
     """
     notations = frame["architecture"]
     parsed = [parse_row(space, notation, path, row) for row, notation in notations.items()]
@@ -184,10 +189,10 @@ def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path | str) 
 
 
 def row_genotypes(space: SearchSpace[Any], architectures: pd.Series[Any], path: Path) -> list[Genotype]:
-    """The choices of these architectures of a table's rows.
+    """Return the genotypes of the architectures of a table's rows.
 
     Raises:
-        ValueError: one has choices that are not among the space's; the message names file and row.
+        ValueError: an architecture has a choice that the space lacks; the message names file and row.
     """
     genotypes = []
     for row, architecture in architectures.items():

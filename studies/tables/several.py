@@ -1,4 +1,4 @@
-"""Labelled rows of several tables as those of one."""
+"""Labelled rows of several tables in one frame."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from studies.tables.rows import read_rows, require_labels, row_names, splits_of
 
 
 def rows_to_learn_from(tables: Sequence[Path], space: str | None, labels: Sequence[str] = ()) -> list[pd.DataFrame]:
-    """The rows of each table outside the test split; see ``read_rows``."""
+    """Return the rows of each table outside the test split; see ``read_rows``."""
     frames = [read_rows(table, space, labels=labels) for table in tables]
     return [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
 
 
 def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequence[str]) -> pd.DataFrame:
-    """Rows outside the test split, indexed by the number of their table and their own in it.
+    """Return the rows of all tables outside the test split, indexed by table number and row number.
 
     Raises:
         ValueError: a table cannot be read, or none has the labels.
@@ -29,7 +29,7 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
     rows = pd.concat(frames, keys=range(len(frames)), names=["table", "row"])
     if "space" not in rows:
         return rows
-    spelled: dict[str, str] = {}  # a user's own space is found from the folder of each table
+    spelled: dict[str, str] = {}  # a user's own space may have another path in each table
     names = {
         name: spelled.setdefault(full_name(name), name) for name in rows["space"].unique() if isinstance(name, str)
     }
@@ -37,9 +37,10 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
 
 
 def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFrame], list[Path]]:
-    """Split some of ``measured_rows`` into one frame a table, indexed by the row numbers in it.
+    """Split rows of ``measured_rows`` by table.
 
-    Returns these frames and the tables that they are of, without tables that have no row among them.
+    Returns:
+        One frame per table, indexed by row number, and the paths of these tables; tables without a row are left out.
     """
     numbers = frame.index.unique("table")
     of_tables = [frame[frame.index.get_level_values("table") == number].droplevel("table") for number in numbers]
@@ -47,6 +48,6 @@ def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFr
 
 
 def shown_names(frame: pd.DataFrame, tables: Sequence[Path]) -> list[str]:
-    """Name some of ``measured_rows`` for a printed table; texts of several tables are told with their table."""
+    """Return names to print for rows of ``measured_rows``; row number and, among several tables, table name a text."""
     numbers = [row if len(tables) == 1 else f"{row} of {tables[number]}" for number, row in frame.index]
     return first_lines(row_names(frame), numbers)

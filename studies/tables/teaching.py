@@ -1,4 +1,4 @@
-"""Labels for networks that nobody has trained or measured: what models of graph features expect of them."""
+"""Teach: label networks that nobody has trained or measured, by models of graph features."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from spaces.drawing import draw, sample_like
 from studies.surrogates.features import feature_groups, features_of
 from studies.tables.rows import all_objectives, only_space, parsed_rows, read_rows, row_genotypes, splits_of
 
-LEAST_LABELS = 20  # of an objective
+LEAST_LABELS = 20  # per objective
 
 
 @dataclass(frozen=True)
 class TeachConfig:
-    """What to draw, and what to learn from.
+    """Which architectures to draw, and from which labels to learn.
 
     Attributes:
         table: file of architectures of one space with labels and splits; only train rows are learned from.
-        objectives: names to teach; all of the table if there are none.
-        count: architectures to draw.
-        labels: that a process learns from, at most; its time is cubic in them.
-        like_table: draw each choice as often as the table's train rows have it.
-        space: only rows of this space.
-        seed: of every random draw.
+        objectives: names of objectives to label; all of the table if empty.
+        count: number of architectures to draw.
+        labels: largest number of labels for a Gaussian process, whose time is cubic in it.
+        like_table: draw each choice as often as it is in the table's train rows.
+        space: use only rows of this space.
+        seed: seed of every random draw.
     """
 
     table: Path
@@ -52,15 +52,15 @@ class TeachConfig:
 
 
 def teach(config: TeachConfig, progress: bool = False) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Draw architectures and say what models of graph features, learned from the train rows, expect of each.
+    """Draw architectures and label them by models of graph features that have learned from the train rows.
 
     Args:
         config: what to draw and to learn from.
         progress: show bars on stderr.
 
     Returns:
-        A table of the different ones among them, all of the split "train", and by objective how many labels were
-        learned from.
+        A table of the distinct architectures drawn, all with the split "train"; and for each objective the number of
+        labels learned from.
 
     Warns:
         UserWarning: some of them are networks of the table's other splits.
@@ -102,7 +102,7 @@ def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Itera
 
 
 class _Networks:
-    """Operators of architectures, read only when a graph network first asks for them, as most are never needed."""
+    """The operators of architectures, read when a graph network first needs them, because most are never needed."""
 
     def __init__(self, space: SearchSpace[Any], architectures: Sequence[Any], progress: bool) -> None:
         self._space, self._architectures, self.progress = space, architectures, progress
@@ -127,10 +127,11 @@ def _expected(
     new: NDArray[np.intp],
     most: int,
 ) -> tuple[FloatArray, int]:
-    """(new,) labels that a process expects, of ``most`` labels, and how many were learned from.
+    """Return (new,) expected labels and the number of labels learned from.
 
-    Accuracies are halfway to what boosted trees expect of all labels, and from there as far to what a graph network
-    expects of ``most`` as labels say that were kept from others like it; costs have no steps that a process smooths.
+    Costs are those of a Gaussian process that learns from ``most`` labels. For accuracies, whose steps a process
+    smooths, the result is the mean of the process and of boosted trees that learn from all labels, moved towards a
+    graph network that learns from ``most``; how far is decided by labels held out from other such networks.
     """
     process, bounds = GroupProcess(groups).fit(rows[:most], labels[:most]), Objective.parse(objective).bounds
     if not Objective.parse(objective).is_accuracy:
@@ -146,7 +147,7 @@ def _expected(
 def _train_rows(
     table: Path, space: str | None, named: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[str]]:
-    """The rows to learn from, others of their space, and the objectives to teach: those named, or all."""
+    """Return the rows to learn from, the other rows of their space, and the objectives: those named, or all."""
     every = read_rows(table, space, require=named)
     names = named or all_objectives([every], [table])
     is_train = splits_of(every, table) == "train"

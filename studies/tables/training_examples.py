@@ -1,4 +1,4 @@
-"""What a training run reads: the rows of its tables, each with its text, converted once a run."""
+"""The examples of a training run: the rows of its tables with their texts, which are converted once per run."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ from studies.tables.rows import (
     written_texts,
 )
 
-TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
+TEXTS = "texts.parquet"  # file in the run's folder, so that a resumed run need not convert again
 KEY = b"rows_sha256"
-ROWS_A_PIECE = 10_000  # hashed at a time: there may be millions
-SPELLINGS = 5  # see docs/log.md before changing it
+ROWS_A_PIECE = 10_000  # rows hashed at a time; there may be millions
+SPELLINGS = 5  # notations of one network that are used for calibration; see docs/log.md before changing it
 
 
 def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
-    """The rows of all tables of a run, for ``nasrlm.train``; texts of architectures are kept in ``config.out``.
+    """Return the rows of all tables of a run, for ``nasrlm.train``; converted texts are kept in ``config.out``.
 
     Args:
-        config: names the tables, and what of them is learned.
+        config: names the tables and objectives.
         progress: show a bar on stderr while architectures are converted.
 
     Raises:
-        ValueError: a table cannot be read or lacks what a row needs, no table has an objective, or what
-            ``check_config`` refuses.
+        ValueError: a table cannot be read or is incomplete, no table has an objective, or as for ``check_config``.
     """
     if not config.table:
         raise ValueError("table: expected a config that names a table or several, got none.")
@@ -56,16 +55,17 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
-    check_names("monitor", config.monitor, objectives)  # now, not when all texts are converted
+    check_names("monitor", config.monitor, objectives)  # before texts are converted, which takes long
     check_names("objective_weights", tuple(config.objective_weights), objectives)
     return Examples.of_tables(frames, config.table, _texts(config, tables, progress), objectives)
 
 
 def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:
-    """The rows of a table without those valid ones whose every label comes after the first SPELLINGS of its network.
+    """Return the rows of a table with at most SPELLINGS valid rows per network and label.
 
-    Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
-    Rows that have texts are of one network where their texts are the same.
+    Intervals are calibrated on valid rows, where a network with a hundred notations would count a hundred times. A
+    valid row is left out if for each of its labels there are SPELLINGS earlier rows of the network. Rows with texts
+    are of one network if their texts are equal.
 
     Raises:
         ValueError: a row without text is malformed; the message names file and row.
@@ -89,25 +89,25 @@ def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequenc
 
 
 class _Table(NamedTuple):
-    """One table, its texts apart from its rows: those of a million rows are gigabytes."""
+    """A table whose texts are kept apart from its rows; texts of a million rows take gigabytes."""
 
     rows: pd.DataFrame
-    texts: Mapping[Hashable, str]  # of the rows that have one
+    texts: Mapping[Hashable, str]  # by index of the rows that have one
 
     def spelled(self) -> pd.DataFrame:
-        """The rows that have an architecture alone."""
+        """Return the rows without a text, which have to be converted."""
         return self.rows[~self.rows.index.isin(list(self.texts))]
 
 
 def _read(path: Path, space: str | None, objectives: Sequence[str]) -> _Table:
     frame = read_rows(path, space)
-    splits_of(frame, path)  # a bad one is told by its table
+    splits_of(frame, path)  # raises an error that names the table
     frame = few_spellings_a_network(frame, path, objectives or objective_columns(frame, path))
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 
 def _texts(config: TrainConfig, tables: Sequence[_Table], progress: bool) -> list[str]:
-    """Texts of all rows: those that the tables hold, and the others converted."""
+    """Return the texts of all rows: those in the tables, and the others converted."""
     spelled = [table.spelled() for table in tables]
     converted = iter(_converted(config, spelled, progress) if any(map(len, spelled)) else ())
     return [table.texts[row] if row in table.texts else next(converted) for table in tables for row in table.rows.index]
@@ -127,7 +127,7 @@ def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame], progress: bo
 
 
 def _read_texts(path: Path, key: str) -> list[str] | None:
-    """The texts stored for these rows; None if they are of other rows or cannot be read."""
+    """Return the texts stored for these rows; None if they are of other rows or cannot be read."""
     try:
         stored = pq.read_table(path)
     except (OSError, pa.ArrowInvalid):
@@ -143,7 +143,7 @@ def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
     for frame in frames:
         for space in frame["space"].dropna().unique() if "space" in frame else ():
             file = space_file(str(space))
-            if file is not None and file.is_file():  # the texts of a user's own space change with it
+            if file is not None and file.is_file():  # texts depend on the file of a user's own space
                 digest.update(file.read_bytes())
         for name in ("space", "architecture"):
             if name in frame:
