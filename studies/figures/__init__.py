@@ -1,1 +1,1 @@
-"""Figures of studies in matplotlib and plotly: fronts, hypervolume by evaluations, calibration, cells."""
+"""Figures of studies in matplotlib and plotly: fronts, hypervolume against evaluations, calibration, cells."""

@@ -1,4 +1,4 @@
-"""What was predicted against what turned out, an objective a panel; N architectures, M objectives."""
+"""Figures of predicted against real values, with a panel for each objective. N architectures, M objectives."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,19 +14,19 @@ from nasrlm.objective import Objective
 from studies.figures.style import BLUE, bar_lengths, polish, with_margin, without_outliers
 
 LINE = "#444444"
-COLUMNS = 3  # more panels side by side are too narrow for their titles
+COLUMNS = 3  # with more panels in a row, titles do not fit
 
 
 def titles(
     names: Sequence[str], predicted: FloatArray, real: FloatArray, intervals: Sequence[float | None]
 ) -> list[str]:
-    """What each panel says of its objective, and of the points beyond its axes.
+    """Return the title of each panel: objective, coverage of the intervals, and number of points outside the axes.
 
     Args:
         names: M objectives, each with a prediction and a real value.
         predicted: (N, M, 3) median, low and high.
-        real: (N, M), NaN where there is none.
-        intervals: M probabilities between low and high; None where medians alone are known.
+        real: (N, M); NaN if there is none.
+        intervals: M probabilities between low and high; None if only medians are known.
     """
     found = zip(names, coverage(predicted[..., 1], predicted[..., 2], real).tolist(), intervals, strict=True)
     words = []
@@ -40,21 +40,14 @@ def titles(
 
 
 def _ends(points: FloatArray) -> tuple[float, float]:
-    """Ends of both axes of (2, N) medians and real values; a few failed networks would flatten the rest."""
+    """Return the limits of both axes for (2, N) medians and real values, without outliers such as failed networks."""
     return with_margin(without_outliers(points[:, ~np.isnan(points).any(axis=0)].ravel()))
 
 
 def calibration_figure(
     names: Sequence[str], predicted: FloatArray, real: FloatArray, intervals: Sequence[float | None]
 ) -> Figure:
-    """Predicted medians with their intervals over real values.
-
-    Args:
-        names: M objectives.
-        predicted: (N, M, 3) median, low and high.
-        real: (N, M).
-        intervals: M probabilities between low and high.
-    """
+    """Return a figure of predicted medians with intervals against real values; arguments as for ``titles``."""
     rows, columns = _shape(len(names))
     figure = Figure(figsize=(4.6 * columns, 4.4 * rows), layout="constrained")
     panels = [figure.add_subplot(rows, columns, index + 1) for index in range(len(names))]
@@ -72,7 +65,7 @@ def calibration_figure(
 
 
 def _shape(panels: int) -> tuple[int, int]:
-    """Rows and columns."""
+    """Return the numbers of rows and columns of panels."""
     return -(-panels // COLUMNS), min(panels, COLUMNS)
 
 
@@ -83,7 +76,7 @@ def interactive_calibration(
     intervals: Sequence[float | None],
     architectures: Sequence[str],
 ) -> Any:
-    """The same in plotly; hovering shows the architecture."""
+    """Return the figure of ``calibration_figure`` in plotly; hovering shows the architecture."""
     rows, columns = _shape(len(names))
     words = [title.replace(": ", "<br>", 1) for title in titles(names, predicted, real, intervals)]
     figure = make_subplots(rows=rows, cols=columns, subplot_titles=words)

@@ -1,4 +1,4 @@
-"""An architecture as the graph of its cell, to be drawn."""
+"""Convert architectures to the graphs of their cells, for figures."""
 
 import json
 import textwrap
@@ -14,20 +14,20 @@ from spaces.cells import CellNetwork
 from spaces.nasbench101 import Module
 from spaces.nasbench201 import EDGES, Cell
 
-BEND = 0.32  # of an edge that passes over a node, for every node
-POINTS = 41  # of an edge's curve, one of them its middle
-LINE_WIDTH = 13  # characters of what is written on a node
+BEND = 0.32  # height of an edge for each node that it passes
+POINTS = 41  # of an edge's curve; odd, so that one is the middle
+LINE_WIDTH = 13  # characters per line on a node
 MOST_LINES = 9
 
 
 @dataclass(frozen=True)
 class CellGraph:
-    """Values or operations, and what leads from one to another.
+    """A graph of values or operations.
 
     Attributes:
-        title: which cell it is; "" where there is only one.
-        nodes: what is written on each, in lines, in an order in which edges run forwards.
-        edges: (source, target, label).
+        title: name of the cell; "" if there is only one.
+        nodes: text on each node, in topological order.
+        edges: (source, target, label) of each edge.
     """
 
     title: str
@@ -35,7 +35,7 @@ class CellGraph:
     edges: tuple[tuple[int, int, str], ...]
 
     def curve(self, edge: int) -> FloatArray:
-        """(POINTS, 2) of an edge between nodes in a row, those with an even source above it and the others below."""
+        """Return the (POINTS, 2) curve of an edge; nodes are in a row, edges from even nodes above, others below."""
         source, target, _ = self.edges[edge]
         side = 1 if source % 2 == 0 else -1
         t = np.linspace(0, 1, POINTS)
@@ -44,7 +44,7 @@ class CellGraph:
 
 
 def cell_graphs(space: SearchSpace[Hashable], notation: str) -> list[CellGraph]:
-    """The cells of an architecture; of a space without cells its parts, one after another."""
+    """Return the cells of an architecture; in a space without cells, one graph of its parts in sequence."""
     architecture = space.parse(notation)
     if isinstance(architecture, Cell):
         edges = zip(EDGES, architecture.operations, strict=True)
@@ -68,8 +68,8 @@ def _two_input(title: str, cell: TwoInputCell) -> CellGraph:
 
 
 def _parts(notation: str) -> Sequence[str]:
-    """What is written on the parts of a notation."""
-    if notation.isdecimal():  # no JSON where the first digit is 0
+    """Return the texts on the parts of a notation."""
+    if notation.isdecimal():  # not JSON if the first digit is 0
         return list(notation)
     try:
         parts = json.loads(notation)
@@ -81,12 +81,12 @@ def _parts(notation: str) -> Sequence[str]:
 
 
 def _words(value: object) -> str:
-    """A value of JSON without its punctuation."""
+    """Return a JSON value without punctuation."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}\xa0{_words(x)}" for name, x in value.items())  # which are not broken apart
+        return ", ".join(f"{name}\xa0{_words(x)}" for name, x in value.items())  # never broken into lines
     return " ".join(map(_words, value)) if isinstance(value, list) else str(value)
 
 
 def _in_lines(words: str) -> str:
-    """As much of it as a node has room for."""
+    """Break a text into lines, and cut it, so that it fits a node."""
     return "\n".join(textwrap.wrap(words, LINE_WIDTH, max_lines=MOST_LINES, placeholder=" …"))

@@ -1,4 +1,4 @@
-"""Architectures drawn as their cells."""
+"""Figures of architectures as the graphs of their cells."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +13,16 @@ from studies.figures.style import COLOURS, title_lines
 
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
-CLEAR = 3  # points between an edge and what is written on it, or the line would hide underscores
-ROW_HEIGHT, UNIT_HEIGHT = 240, 140  # pixels in plotly of a row at least, and of as much upwards as nodes are apart
-HIDDEN = 8  # of markers in plotly, which keep what is written as far away
+CLEAR = 3  # points between an edge and its label, so that the line does not hide underscores
+ROW_HEIGHT, UNIT_HEIGHT = 240, 140  # pixels in plotly: smallest height of a row, and height of the distance of nodes
+HIDDEN = 8  # size of invisible markers in plotly, which keep labels at this distance
 
 
-Row = tuple[Sequence[str], Sequence[CellGraph]]  # what is known of an architecture, and its cells
+Row = tuple[Sequence[str], Sequence[CellGraph]]  # title parts of an architecture, and its cells
 
 
 def cells_figure(rows: Sequence[Row]) -> Figure:
-    """One row an architecture: what is known of it above the graphs of its cells."""
+    """Return a figure with a row for each architecture: a title above the graphs of its cells."""
     width = max(len(graphs) for _, graphs in rows)
     longest = max(len(graph.nodes) for _, graphs in rows for graph in graphs)
     figure = Figure(figsize=(max(7.5, longest) * width, 2.6 * len(rows)), layout="constrained")
@@ -57,7 +57,7 @@ def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
 
 
 def _ends(graph: CellGraph) -> tuple[float, float]:
-    """Ends of the upright axis, with room for what is written."""
+    """Return the limits of the vertical axis, with room for labels."""
     heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
     low, high = min((y.min() for y in heights), default=0.0), max((y.max() for y in heights), default=0.0)
     return float(low) - 0.3, float(high) + 0.3
@@ -69,7 +69,7 @@ def _colours(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def interactive_cells(rows: Sequence[Row]) -> Any:
-    """The same in plotly."""
+    """Return the figure of ``cells_figure`` in plotly."""
     width = max(len(graphs) for _, graphs in rows)
     names = ["<br>".join(title_lines(title)) if column == 0 else "" for title, _ in rows for column in range(width)]
     figure = make_subplots(rows=len(rows), cols=width, subplot_titles=names)

@@ -1,4 +1,4 @@
-"""The front among everything evaluated, in matplotlib."""
+"""Figures of the front among everything evaluated, in matplotlib. M objectives, F front members."""
 
 import itertools
 from collections.abc import Mapping
@@ -29,15 +29,15 @@ from studies.figures.style import (
 from studies.history import History
 from studies.loaded_study import LoadedStudy
 
-LEGEND_COLUMNS = 6  # of a legend below three planes
+LEGEND_COLUMNS = 6  # of the legend below three panels
 
 
 def front_figure(study: LoadedStudy, known: Mapping[str, FloatArray] | None = None) -> Figure:
-    """The front among everything evaluated; its form follows the number of goals.
+    """Return a figure of the front among everything evaluated; its kind depends on the number of goals.
 
     Args:
         study: goals, constraints and everything evaluated.
-        known: (M,) real or true values of some architectures, drawn beside what was predicted of them.
+        known: (M,) real or true values by notation, drawn beside the predictions for the front.
     """
     config, true = study.config, known_of(study, known or {})
     figure = Figure(figsize=(8, 5.2), layout="constrained")
@@ -73,7 +73,7 @@ def _draw_progress_of_best(axes: Axes, study: LoadedStudy) -> None:
 
 
 def _draw_plane(axes: Axes, study: LoadedStudy, true: FloatArray) -> None:
-    """The first goal upwards, the second to the right."""
+    """Draw two goals: the first on the vertical axis, the second on the horizontal one."""
     history, rows = study.history, study.front_rows
     hidden = _draw_evaluated(axes, study, across=1, up=0)
     order = sorted(rows, key=lambda row: study.losses[row, 1])
@@ -100,7 +100,7 @@ def _draw_plane(axes: Axes, study: LoadedStudy, true: FloatArray) -> None:
 
 
 def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, up: int) -> None:
-    """Known values as rings, joined to the (F, M) medians that were predicted."""
+    """Draw known values as rings, each joined to its predicted median in (F, M) ``front``."""
     if np.isnan(true[:, [across, up]]).all():
         return
     lines = np.stack([front[:, [across, up]], true[:, [across, up]]], axis=1)
@@ -119,7 +119,7 @@ def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, 
 
 
 def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
-    """Each pair of three goals, the third as colour."""
+    """Draw three goals: a panel for each pair, with the third goal as colour."""
     history, rows, panels = study.history, study.front_rows, figure.subplots(1, 3)
     for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
         colour = 3 - up - across
@@ -156,7 +156,7 @@ def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
 
 
 def _draw_evaluated(axes: Axes, study: LoadedStudy, *, across: int, up: int) -> str:
-    """Everything evaluated in grey, and the words for what lies outside the axes."""
+    """Draw everything evaluated in grey; return a text about points outside the axes, or ""."""
     goals, rows = study.config.goals, study.front_rows
     x, y = _medians(study.history, across), _medians(study.history, up)
     _scatter_evaluated(axes, study.history, x, y)
@@ -186,7 +186,7 @@ def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> N
 
 
 def _draw_parallel(axes: Axes, study: LoadedStudy) -> None:
-    """One line a front member over one upright axis a goal, the better end upwards."""
+    """Draw parallel coordinates: a vertical axis for each goal, better upwards, and a line for each front member."""
     goals, losses = study.config.goals, study.losses[study.front_rows]
     best, worst = (losses.min(axis=0), losses.max(axis=0)) if len(losses) else (np.zeros(len(goals)),) * 2
     heights = (worst - losses) / np.where(worst > best, worst - best, 1.0)

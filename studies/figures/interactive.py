@@ -1,4 +1,7 @@
-"""Figures of studies as HTML files that need no network; hovering shows the architecture."""
+"""Interactive figures of studies in HTML files that work offline; hovering shows the architecture.
+
+N points, M objectives.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +34,7 @@ from studies.loaded_study import LoadedStudy
 
 
 def write_html(figures: Sequence[Any], path: Path) -> None:
-    """Write plotly figures below each other; about 5 MB, nearly all of it plotly.js."""
+    """Write plotly figures one below the other; the file has about 5 MB, nearly all of it plotly.js."""
     parts = [
         figure.to_html(include_plotlyjs=index == 0, full_html=False, default_height=700, div_id=f"figure-{index}")
         for index, figure in enumerate(figures)
@@ -41,12 +44,12 @@ def write_html(figures: Sequence[Any], path: Path) -> None:
 
 
 def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None = None) -> Any:
-    """The front with its intervals and everything evaluated; its form follows the number of goals.
+    """Return a figure of the front, with intervals, among everything evaluated; its kind depends on the goals.
 
     Args:
         study: goals, constraints and everything evaluated.
-        known: (M,) real or true values of some architectures, drawn beside what was predicted of them; with more than
-            three goals neither these nor intervals are drawn.
+        known: (M,) real or true values by notation, drawn beside the predictions for the front. With more than three
+            goals neither these nor intervals are drawn.
     """
     config, history, front = study.config, study.history, study.front_rows
     title = front_title(study)
@@ -79,7 +82,7 @@ def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None
 
 
 def _fit_plane(figure: Any, study: LoadedStudy) -> None:
-    """Show of two goals what the figure in matplotlib shows, bounds too; the title tells what lies beyond."""
+    """Give a figure of two goals the same limits and bounds as in matplotlib; the title counts points outside."""
     up, across = (study.history.medians()[:, goal] for goal in range(2))
     y_ends, x_ends = (limits(values, study.front_rows) for values in (up, across))
     figure.update_xaxes(range=x_ends).update_yaxes(range=y_ends)
@@ -99,7 +102,7 @@ def _fit_plane(figure: Any, study: LoadedStudy) -> None:
 
 
 def _parallel(study: LoadedStudy) -> Any:
-    """One line a front member over one upright axis a goal, the better end upwards; below, what the members are."""
+    """Return parallel coordinates with a vertical axis for each goal, better upwards, and the architectures below."""
     medians: FloatArray = study.history.medians()[study.front_rows]
     dimensions = []
     for column, goal in enumerate(study.config.goals):
@@ -110,12 +113,12 @@ def _parallel(study: LoadedStudy) -> Any:
     names = "<br>".join(study.history.architectures[row] for row in study.front_rows)
     below = {"x": 0, "y": 0, "yshift": -30, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
     figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)
-    room = 60 + 14 * len(medians)  # of the names
+    room = 60 + 14 * len(medians)  # pixels for the names
     return figure.update_layout(margin={"b": room}, height=500 + room)
 
 
 def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Any:
-    """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
+    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
     figure, curves = go.Figure(), progress_of(names, studies)
     for index, progress in enumerate(curves):
         colour, (_, dashes) = line_look(index)
@@ -139,7 +142,7 @@ def _trace(study: LoadedStudy, rows: Sequence[int], *, name: str, marker: dict[s
 
 
 def _points(history: History, rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
-    """A trace of (N, goals) values; its words are shown on hovering."""
+    """Return a trace of (N, goals) values; ``words`` are shown on hovering."""
     places = dict(zip(_axes(values.shape[1]), values.T.tolist(), strict=True))
     if len(places) == 1:
         places["x"] = history.evaluations()[rows].tolist()
@@ -148,12 +151,12 @@ def _points(history: History, rows: Sequence[int], values: FloatArray, words: Se
 
 
 def _axes(num_goals: int) -> tuple[str, ...]:
-    """The axis of each goal."""
+    """Return the axis of each goal."""
     return {1: ("y",), 2: ("y", "x"), 3: ("z", "x", "y")}[num_goals]
 
 
 def _bars(study: LoadedStudy) -> dict[str, Any]:
-    """Error bars of the predicted intervals of the front, by axis."""
+    """Return error bars for the predicted intervals of the front, by axis."""
     bars = {}
     for goal, axis in enumerate(_axes(len(study.config.goals))):
         lengths = bar_lengths(study.history.stacked()[study.front_rows][:, goal])
@@ -165,7 +168,7 @@ def _bars(study: LoadedStudy) -> dict[str, Any]:
 
 
 def _known(study: LoadedStudy, true: FloatArray) -> Any:
-    """Known values as rings, each joined to the median that was predicted; hovering tells them."""
+    """Return a trace of known values as rings, each joined to its predicted median; hovering shows the values."""
     history, rows = study.history, study.front_rows
     medians: FloatArray = history.medians()[rows][:, : true.shape[1]]
     lines = np.stack([medians, true, np.full_like(true, np.nan)], axis=1).reshape(-1, true.shape[1])
@@ -194,7 +197,7 @@ def _axis_titles(goals: Sequence[Goal]) -> dict[str, Any]:
         return {"xaxis_title": "evaluations", "yaxis_title": labels[0]}
     if len(labels) == 2:
         return {"xaxis_title": labels[1], "yaxis_title": labels[0]}
-    up, *across = (Objective.parse(goal.objective).label for goal in goals)  # short: longer ones are cut off
+    up, *across = (Objective.parse(goal.objective).label for goal in goals)  # short ones: goal labels would be cut off
     titles = {axis: {"title": title} for axis, title in zip("xyz", (*across, up), strict=True)}
-    camera = {"eye": {"x": 1.7, "y": 1.7, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.2}}  # all titles in the picture
+    camera = {"eye": {"x": 1.7, "y": 1.7, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.2}}  # so that all titles are visible
     return {"scene": {f"{axis}axis": title for axis, title in titles.items()} | {"camera": camera}}

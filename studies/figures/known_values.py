@@ -1,4 +1,4 @@
-"""What a study predicted beside what turned out; N architectures, M objectives."""
+"""Predictions of a study with the known real or true values. N architectures, M objectives, F front members."""
 
 from collections.abc import Mapping
 from itertools import compress
@@ -17,9 +17,11 @@ from studies.report import TRUE
 
 
 def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatArray, list[str]]:
-    """(N, M, 3) predicted median, low and high, (N, M) real or true values, own units, and the N notations.
+    """Return predictions with known values: of a guided search's evaluated architectures, or of a front with a truth.
 
-    Of a guided search its evaluated architectures, of another one with a truth its front. No rows where neither is.
+    Returns:
+        (N, M, 3) predicted median, low and high, (N, M) real or true values in own units, and N notations; no rows if
+        the study has neither.
 
     Raises:
         StudyError: the history or the front is damaged.
@@ -50,7 +52,12 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
 
 
 def known_of(study: LoadedStudy, known: Mapping[str, FloatArray]) -> FloatArray:
-    """(F, M) known values of the front, by notation, where they differ from what the history has of them; else NaN."""
+    """Return the (F, M) known values of the front; NaN if unknown or equal to the medians in the history.
+
+    Args:
+        study: the study with its front.
+        known: (M,) real or true values by notation.
+    """
     history, rows = study.history, study.front_rows
     unknown = np.full(len(history.objectives), np.nan)
     values = [known.get(history.architectures[row], unknown) for row in rows]

@@ -1,4 +1,4 @@
-"""The figures of a study, and of several to compare."""
+"""Write the figures of a study, or of several studies to compare."""
 
 import io
 import os
@@ -28,22 +28,25 @@ from studies.guide import levels_of
 from studies.loaded_study import LoadedStudy, load_study
 from studies.report import write_front
 
-CELLS = 5  # of the front that are drawn
-LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches
+CELLS = 5  # front members whose cells are drawn
+LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # width of a legend's line in characters, and its height in inches
 
 
 def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path, ...]:
-    """Write the figures of a finished or running study; of one that has not finished its front.csv as well.
+    """Write the figures of a finished or running study, and front.csv of one that has not finished.
 
-    Figures are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
-    cells.png, some of the front drawn as their cells, of spaces that are registered; and report.html with all of them.
+    The figures are front.png and front.html; hypervolume.png; calibration.png if real or true values are known;
+    cells.png, the cells of some front members, for registered spaces; and report.html with all of them.
 
     Args:
-        folder: the study's.
-        out: where the figures go; left out, into ``folder``.
+        folder: the study's folder.
+        out: folder for the figures; ``folder`` if None.
+
+    Returns:
+        The paths of the files.
 
     Raises:
-        StudyError: there is no study, or a damaged one.
+        StudyError: there is no study, or it is damaged.
         OSError: ``out`` cannot be written.
     """
     folder = Path(folder)
@@ -58,7 +61,7 @@ def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path,
         pngs["hypervolume"] = progress_figure([folder.resolve().name], [study])
         parts.append(interactive_progress([folder.resolve().name], [study]))
     told = ~np.isnan(predicted).any(axis=2) & ~np.isnan(real)
-    if config.guide is not None:  # what is taken from the model as certain cannot turn out otherwise
+    if config.guide is not None:  # leave out objectives taken from the model, whose interval is a point
         told &= predicted[:, :, 1] < predicted[:, :, 2]
     if turned_out := np.flatnonzero(told.any(axis=0)).tolist():
         names = [config.objectives[column] for column in turned_out]
@@ -80,13 +83,13 @@ def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path,
 
 
 def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, ...]:
-    """Write comparison.png and comparison.html: hypervolume against evaluations of studies that look for the same.
+    """Write comparison.png and comparison.html: hypervolume against evaluations of studies with the same goals.
 
-    Studies that differ in their seeds alone are one curve, with a band.
+    Studies that differ only in their seeds form one curve with a band.
 
     Raises:
-        StudyError: no folders, one twice, one without a study or without results, two of one config and seed, or
-            studies of different spaces or goals, or of predictions and of real results.
+        StudyError: there are no folders, or a folder is given twice, has no study or has no results; two studies have
+            the same config and seed; or studies differ in space, in goals, or in whether results are real.
         OSError: ``out`` cannot be written.
     """
     if isinstance(folders, str | Path):
@@ -115,7 +118,7 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
 
 
 def _intervals(study: LoadedStudy, columns: Sequence[int]) -> list[float | None]:
-    """The probability between low and high of some objectives' predictions."""
+    """Return the probability between low and high for the predictions of each objective in ``columns``."""
     if study.config.guide is None:
         return [study.history.interval] * len(columns)
     levels = levels_of(study.config.guide.risk, study.config.objectives)
@@ -123,7 +126,7 @@ def _intervals(study: LoadedStudy, columns: Sequence[int]) -> list[float | None]
 
 
 def _told_apart(folders: Sequence[Path]) -> list[str]:
-    """Name studies by their paths from the folder that all are in, as ``a/study`` and ``b/study`` share a name."""
+    """Name studies by their paths relative to the common folder, since folders may have the same name."""
     paths = [folder.resolve() for folder in folders]
     shared = os.path.commonpath([path.parent for path in paths])
     return [str(path.relative_to(shared)) for path in paths]
@@ -135,7 +138,7 @@ def _kind(config: SearchConfig) -> str:
 
 
 def _cells(study: LoadedStudy) -> list[tuple[list[str], list[CellGraph]]]:
-    """Describe some of the front, evenly from one end to the other: their objectives in words, and their cells."""
+    """Return, for members spread evenly over the front, their objectives in words and their cells."""
     space, history, rows = get_space(study.config.space), study.history, study.front_rows
     places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
     shown = []
@@ -159,7 +162,7 @@ def _write(figure: Figure, path: Path) -> None:
 
 
 def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Figure:
-    """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
+    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
     curves = progress_of(names, studies)
     labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
     lines = len("\n".join(labels).splitlines())

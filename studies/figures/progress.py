@@ -1,4 +1,7 @@
-"""How hypervolume grows with evaluations: one study, or several, those that differ in their seeds as one band."""
+"""Curves of hypervolume against evaluations for one or more studies; studies that differ in seeds share a curve.
+
+P points of a curve, S studies.
+"""
 
 import json
 from collections.abc import Sequence
@@ -11,19 +14,18 @@ from studies.config import SearchConfig
 from studies.loaded_study import LoadedStudy
 from studies.pareto import hypervolume, pareto_mask
 
-CURVE_POINTS = 100  # of a curve; more are not seen
+CURVE_POINTS = 100  # more would not be visible
 BAND = (0.1, 0.9)  # quantiles over seeds
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Studies that differ in their seeds alone.
+    """The curve of S studies that differ only in their seeds.
 
     Attributes:
-        name: of the folder, or of the first and the last one, with what guides the studies, engine and sampler; of
-            several studies also the number of seeds.
-        counts: (P,) evaluations.
-        shares: (S, P) hypervolume of each of S studies after so many, as a share of what all studies reach together.
+        name: the first and last folder, acquisition, engine and sampler, and the number of seeds if above one.
+        counts: (P,) numbers of evaluations.
+        shares: (S, P) hypervolume of each study after that many, relative to that of all studies' joint front.
     """
 
     name: str
@@ -32,49 +34,50 @@ class Progress:
 
     @property
     def median(self) -> FloatArray:
-        """(P,)."""
+        """The (P,) medians over studies."""
         return np.asarray(np.median(self.shares, axis=0), dtype=np.float64)
 
     @property
     def band(self) -> FloatArray:
-        """(2, P): low and high."""
+        """The (2, P) low and high quantiles over studies."""
         return np.asarray(np.quantile(self.shares, BAND, axis=0), dtype=np.float64)
 
 
 def goals_in_words(config: SearchConfig) -> list[str]:
-    """The space with the first goal, then the others: parts of a title."""
+    """Return the parts of a title: the space with the first goal, then the other goals."""
     first, *others = map(str, config.goals)
     return [f"{config.space}: {first}", *others]
 
 
 def share_label(num_studies: int) -> str:
-    """What the shares of ``progress_of`` are called in figures."""
+    """Return the axis label for the shares of ``progress_of``."""
     of = "this study's final front" if num_studies == 1 else "all studies' joint front"
     return f"hypervolume, share of {of}"
 
 
 def share_ends(curves: Sequence[Progress]) -> tuple[float, float]:
-    """Ends of the axis of shares: the first twentieth of a search is a steep wall that would flatten the rest."""
+    """Return the limits of the axis of shares, without the first twentieth of a search, where curves are steep."""
     early = min(float(np.interp(x.counts[-1] / 20, x.counts, x.shares.min(axis=0))) for x in curves)
     margin = 0.05 * max(1 - early, 0.001)
     return early - margin, 1 + margin
 
 
 def spelled(config: SearchConfig) -> str:
-    """All that a config decides, as one string: not where trials are kept, nor when a study was given more of them.
+    """Return one string of all settings that affect the results of a study.
 
-    A user's own space counts by its name, for older studies do not tell more.
+    It leaves out the storage, options, and earlier numbers of trials. A user's own space counts by its name, because
+    older studies have no digest of it.
     """
     decides = replace(config, storage=None, earlier_trials=(), space_sha256="", options={})
     return json.dumps(decides.to_dict(), sort_keys=True)
 
 
 def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Progress]:
-    """Curves of studies with the same goals.
+    """Return the curves of studies with the same goals.
 
     Args:
-        names: of the studies' folders.
-        studies: as many, with the same goals.
+        names: names of the studies' folders.
+        studies: one for each name.
 
     Raises:
         ValueError: no study has a result.
@@ -100,7 +103,7 @@ def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Pr
 
 
 def _name(names: Sequence[str], config: SearchConfig, *, with_bounds: bool) -> str:
-    """What the curve of one study is called, or of several that differ in their seeds."""
+    """Return the name of the curve of one study, or of several that differ in their seeds."""
     guide = f"guided by {config.guide.acquisition}, " if config.guide else ""
     kinds = f"{guide}{config.engine} {config.sampler}"
     name = f"{names[0]} ({kinds})"
