@@ -1,6 +1,6 @@
-"""Which candidates to evaluate: those expected to add most hypervolume together.
+"""Acquisition: choose the batch of candidates with the largest expected hypervolume improvement.
 
-N candidates, Q quantiles, S samples, M goals, F front members; losses are minimised.
+N candidates, Q quantiles, S samples, M goals, F front members, P points; losses are minimised.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from scipy.stats import qmc
 from nasrlm.arrays import BoolArray, FloatArray
 from studies.pareto import no_worse, pareto_mask
 
-# 64 candidates with 32 samples and 80 front members take 0.3 s exactly with four goals, 7 s with five, 110 s with six.
+# Exact volumes of 64 candidates with 32 samples and 80 front members take 0.3 s for 4 goals, 7 s for 5, 110 s for 6.
 EXACT_GOALS = 4
-EXACT_BOXES = 2**21  # members to the power of one less than the goals, 128 with four: half a second as above
-MIN_POINTS = 8_192  # not dominated by the front: volumes are 5 to 7 % off, the largest 2 to 6 %, in 0.3 s as above
-MAX_DRAWN = 2**18  # points, to get so many
-DRAWN_AT_ONCE = 2**10  # a power of two, as Sobol's sequence has it
+EXACT_BOXES = 2**21  # largest F ** (M - 1) for exact volumes: 128 members with four goals, 0.5 s for such candidates
+MIN_POINTS = 8_192  # not dominated by the front; volumes are then 5 to 7 % off, the largest 2 to 6 %, in 0.3 s
+MAX_DRAWN = 2**18  # stop drawing after so many points, even with fewer than MIN_POINTS
+DRAWN_AT_ONCE = 2**10  # Sobol sequences need a power of two
 
 
 def expected_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """The hypervolume that each candidate alone is expected to add, its goals being independent of each other.
+    """Return the hypervolume that each candidate alone is expected to add, with independent goals.
 
     Args:
         losses: (N, Q, M) equally likely losses of every goal.
@@ -30,11 +30,11 @@ def expected_improvements(losses: FloatArray, front: FloatArray, reference_point
         reference_point: (M,).
 
     Returns:
-        (N,) in the product of the goals' units; estimated where there are more than ``EXACT_GOALS`` goals, or so many
-        front members that they make more than ``EXACT_BOXES``, by the same points whenever it is asked the same.
+        (N,) in the product of the goals' units. Exact with up to ``EXACT_GOALS`` goals and up to ``EXACT_BOXES`` for
+        F ** (M - 1); otherwise estimated from points, which are the same for the same arguments.
 
-    Cost: a tenth of a second for 3,000 candidates that may add anything, 16 quantiles, three goals and 30 front
-    members; it grows with the front's power of one less than the goals, as long as it is exact.
+    Cost: 0.1 s for 3,000 candidates that may add something, 16 quantiles, three goals and 30 front members. The exact
+    computation grows with F ** (M - 1).
 
     Source:
         The decomposition into boxes: Emmerich, Deutz, Klinkenberg 2011, "Hypervolume-based expected improvement".
@@ -52,19 +52,19 @@ def expected_improvements(losses: FloatArray, front: FloatArray, reference_point
 
 
 def joint_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """The hypervolume that each candidate alone is expected to add, its goals depending on each other.
+    """Return the hypervolume that each candidate alone is expected to add, with dependent goals.
 
-    It is the mean of what every joint sample adds.
+    This is the mean over the joint samples of the hypervolume that each adds.
 
     Args:
-        losses: (N, S, M), sample s of all goals drawn together.
+        losses: (N, S, M); sample s of all goals was drawn jointly.
         front: (F, M).
         reference_point: (M,).
 
     Returns:
         (N,) in the product of the goals' units.
 
-    Cost: as of ``expected_improvements`` with N S candidates.
+    Cost: that of ``expected_improvements`` with N * S candidates.
     """
     count, samples, goals = losses.shape
     rows = losses.reshape(count * samples, 1, goals)
@@ -73,7 +73,7 @@ def joint_improvements(losses: FloatArray, front: FloatArray, reference_point: F
 
 
 class _Below:
-    """How far losses are expected to lie below a bound, (N,); remembered by bound."""
+    """The (N,) expected distances of losses below a bound, 0 for losses above it; cached by bound."""
 
     def __init__(self, losses: FloatArray) -> None:
         self._losses = losses
@@ -86,7 +86,10 @@ class _Below:
 
 
 def _volume(below: list[_Below], front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """(N,) expected volume of what candidates dominate and the front does not, slab by slab along the last goal."""
+    """Return the (N,) expected volumes that candidates dominate and the front does not.
+
+    The volume is summed over slabs along the last goal, each computed recursively with one goal less.
+    """
     bound = float(reference_point[len(below) - 1])
     if len(below) == 1:
         return below[0](min(bound, front[:, 0].min(initial=np.inf)))
@@ -101,9 +104,10 @@ def _volume(below: list[_Below], front: FloatArray, reference_point: FloatArray)
 
 
 def _estimated_volume(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """(N,) the same volume, estimated by points; every candidate may add something.
+    """Return an estimate of ``_volume`` (N,) by importance sampling; every candidate must be able to add something.
 
-    A point is drawn from what a candidate, each as likely as any, is expected to dominate, and counts for all of them.
+    Each point is drawn from the region that a uniformly chosen candidate is expected to dominate, and counts towards
+    every candidate that dominates it.
 
     Source:
         The weights: Veach, Guibas 1995, "Optimally combining sampling techniques for Monte Carlo rendering".
@@ -123,19 +127,25 @@ def _estimated_volume(losses: FloatArray, front: FloatArray, reference_point: Fl
 
 
 def _ends(best: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """(N, M) bounds, goal by goal, of what (N, M) losses dominate and the front does not."""
+    """Return (N, M) upper bounds, goal by goal, of the region that (N, M) losses dominate and the front does not."""
     below = front <= best[:, None]
     ends = np.empty_like(best)
     for goal, bound in enumerate(reference_point):
-        alone = np.delete(below, goal, axis=2).all(axis=2)  # what keeps a member from dominating is this goal
+        alone = np.delete(below, goal, axis=2).all(axis=2)  # members that only this goal keeps from dominating
         ends[:, goal] = np.where(alone, front[:, goal], bound).min(axis=1, initial=bound)
     return ends
 
 
 def _points(uniform: FloatArray, losses: FloatArray, edges: FloatArray) -> FloatArray:
-    """(P, M) points by (P, 1 + M) numbers in [0, 1): of a candidate, every goal between a loss and its end.
+    """Map (P, 1 + M) numbers in [0, 1) to (P, M) points.
 
-    A loss is taken as often as it is far from its goal's end; ``edges`` (N, 1 + Q, M) are cumulative distances.
+    The first number chooses a candidate, each other one a point between a loss of that goal and the goal's upper bound.
+    A loss is chosen with probability proportional to its distance from the bound.
+
+    Args:
+        uniform: (P, 1 + M).
+        losses: (N, Q, M).
+        edges: (N, 1 + Q, M) cumulative distances of the losses from the bounds, from 0.
     """
     rows, goals = (uniform[:, 0] * len(losses)).astype(np.intp), np.arange(losses.shape[2])
     edges = edges[rows]
@@ -146,7 +156,7 @@ def _points(uniform: FloatArray, losses: FloatArray, edges: FloatArray) -> Float
 
 
 def _reached(losses: FloatArray, points: FloatArray) -> FloatArray:
-    """(N, P) with how many of its losses, of all their combinations, each candidate dominates a point."""
+    """Return, as (N, P), how many combinations of a candidate's losses, one per goal, are no worse than each point."""
     combinations = np.ones((len(losses), len(points)))
     for own, there in zip(losses.transpose(2, 1, 0), points.T, strict=True):
         count = np.zeros(combinations.shape, dtype=np.uint32)
@@ -165,33 +175,32 @@ def choose(
     *,
     joint: bool = False,
 ) -> list[int]:
-    """The batch with the largest expected hypervolume improvement, found greedily.
+    """Choose greedily the batch with the largest expected hypervolume improvement.
 
-    Each next candidate is the one that is expected to add most, those chosen before supposed to turn out as their
-    medians: these join the front, and what their samples tell about those of the others is taken out.
+    Each step takes the candidate that is expected to add most, and then assumes that its result equals its median: the
+    median joins the front, and the other candidates' samples are conditioned on it.
 
-    NOTE: against fronts of each sample's own only as many combinations of goals count as there are samples, too few to
-    see small improvements: 0.976 / 0.984 of NAS-Bench-201's hypervolume after 50 / 100 evaluations (24 samples) instead
-    of 0.980 / 0.989 (means of five seeds).
+    NOTE: the alternative, a front for each sample, sees only S combinations of goals, too few for small improvements:
+    0.976 / 0.984 of NAS-Bench-201's hypervolume after 50 / 100 evaluations (24 samples) instead of 0.980 / 0.989
+    (means of five seeds).
 
-    NOTE: a sample that breaks a constraint is left out of every goal, so what is feasible in a share f of its samples
-    counts f^M where goals are independent. Weighed by f alone, more evaluations were infeasible: 0.929 instead of
-    0.941 of the feasible hypervolume after 60 (a bound that a tenth of the cells meet, means of five seeds).
+    NOTE: an infeasible sample is left out of every goal, so with independent goals a candidate with a share f of
+    feasible samples is weighted by f^M. With the weight f, more evaluations were infeasible: 0.929 instead of 0.941 of
+    the feasible hypervolume after 60 evaluations (a bound that a tenth of the cells meet, means of five seeds).
 
     Args:
-        samples: (N, S, M) losses, sample s of all candidates drawn jointly; goals count as independent, but where
-            ``joint``.
+        samples: (N, S, M) losses; sample s of all candidates was drawn jointly.
         feasible: (N, S) flags of the samples that meet the constraints.
         front: (F, M).
         reference_point: (M,).
-        count: of candidates to choose.
-        joint: whether sample s of all goals belongs together.
+        count: number of candidates to choose.
+        joint: whether sample s of all goals was also drawn jointly; otherwise goals are taken as independent.
 
     Returns:
-        Up to ``count`` rows, best first; fewer where no other candidate is expected to add anything.
+        Up to ``count`` rows, best first; fewer if no other candidate is expected to add anything.
 
     Source:
-        The supposed results: Ginsbourger, Le Riche, Carraro 2010, "Kriging is well-suited to parallelize optimization".
+        The assumed results: Ginsbourger, Le Riche, Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
     chosen: list[int] = []
     improvements = joint_improvements if joint else expected_improvements
@@ -211,7 +220,7 @@ def choose(
 
 
 def _given(samples: FloatArray, row: int, result: FloatArray) -> FloatArray:
-    """Samples as they would be had one candidate turned out as (M,), by their covariance with its samples."""
+    """Return the (N, S, M) samples conditioned on the result (M,) of one candidate, by their covariance with it."""
     surprise = samples[row] - samples[row].mean(axis=0)
     slopes = (samples * surprise).mean(axis=1) / np.maximum((surprise**2).mean(axis=0), 1e-300)
     return np.asarray(samples - slopes[:, None] * (samples[row] - result), dtype=np.float64)

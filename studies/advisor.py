@@ -1,4 +1,7 @@
-"""What the model says about somebody else's study: what to prune, what to try next; and what it learns from it."""
+"""The gate and the surrogate for a study that the user runs: prune, propose, and learn from its results.
+
+N architectures, M objectives.
+"""
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -29,34 +32,35 @@ from studies.surrogates.memory import SamplingPredictor, TextMemory
 from studies.surrogates.process_adapter import ProcessAdapter
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
-IMPOSSIBLE = "impossible results"  # what is warned of once
-ALIKE = 0.9  # of two objectives; latency@pixel3 and latency_ms@pixel3 have 0.903
+IMPOSSIBLE = "impossible results"  # key of a warning that is given once
+ALIKE = 0.9  # similarity from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
 
 A = TypeVar("A", bound=Hashable)
 
 
 @functools.cache
 def released_predictor() -> Predictor:
-    """The released checkpoint, loaded once in a process."""
+    """Return the released checkpoint, loaded once per process."""
     return Predictor.from_pretrained()
 
 
 class Advisor(Generic[A]):
-    """The gate and the model behind ``ParetoGate`` and ``GatedProblem``.
+    """The common part of ``ParetoGate`` and ``GatedProblem``: the gate and the surrogate.
 
-    Isomorphic architectures count as one network, but where their real costs differ (``studies.config.twins_of``).
+    Isomorphic architectures count as one network, unless their real costs differ (``studies.config.twins_of``).
 
     Args:
-        space: or its name.
-        goals: ``max:accuracy@cifar10`` and so on, M with the objectives of constraints.
-        predictor: the released checkpoint if None.
-        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
+        space: a search space or its name.
+        goals: such as ``max:accuracy@cifar10``. With the objectives of constraints there are M objectives.
+        predictor: a ``nasrlm.Predictor``; the released checkpoint if None.
+        to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
-        risk: the gate's, one number of all objectives together or one of each by name.
-        best: the gate's.
+        risk: risk of the gate, one number for all objectives together or one for each by name.
+        best: best conceivable values for the gate, see ``studies.gate.Gate``.
 
     Raises:
-        ValueError: an unknown space, a bad goal, constraint, risk or best value, or a predictor that is none.
+        ValueError: the space is unknown; a goal, constraint, risk or best value is invalid; or ``predictor`` is not a
+            predictor.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class Advisor(Generic[A]):
         self._warn_of_misspelled()
 
     def _warn_of_misspelled(self) -> None:
-        """Warn of objectives that the predictor does not know, but others of nearly the same name."""
+        """Warn of objectives that the predictor does not know, although it knows one with nearly the same name."""
         for name in self._learned:
             if name in self._predictor.objectives:
                 continue
@@ -103,38 +107,38 @@ class Advisor(Generic[A]):
                 )
 
     def warn_once(self, of: str, message: str) -> None:
-        """Warn unless it has been done ``of`` this."""
+        """Warn, but only the first time for each key ``of``."""
         if of not in self._warned:
             self._warned.add(of)
             warn_caller(message)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy with a front of its own and the same model, as pymoo's ``save_history`` copies each generation."""
+        """Copy the front but share the model, because pymoo's ``save_history`` copies every generation."""
         other = copy(self)
         other.gate, other._learning, other._warned = deepcopy(self.gate, memo), copy(self._learning), {*self._warned}
         return other
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """M names: the goals', then those of constraints only."""
+        """The M names of objectives: those of goals, then those of constraints only."""
         return self.gate.objectives
 
     @property
     def learns(self) -> bool:
-        """Whether results change the model."""
+        """Whether the model learns from results."""
         return self._learning.learns
 
     @property
     def _learned(self) -> list[str]:
-        """Objectives that results teach; others are counted."""
+        """The objectives that can be learned from results; the others are counts."""
         return [name for name in self.objectives if name not in COUNTS]
 
     @property
     def can_predict(self) -> bool:
-        """Whether the model knows every objective; not yet, where it first has to learn one.
+        """Whether the model already knows every objective; it may still have to learn one from results.
 
         Raises:
-            ValueError: it will never know them.
+            ValueError: an objective is unknown and the model does not learn.
         """
         unknown = [name for name in self.objectives if name not in self._learning.model.predictor.objectives]
         if unknown and not self.learns:
@@ -145,7 +149,7 @@ class Advisor(Generic[A]):
         return not unknown
 
     def check(self, architectures: Sequence[A]) -> list[Decision]:
-        """What the gate says; everything is kept while an objective is still to be learned."""
+        """Return the gate's decisions; everything is kept while an objective is still to be learned."""
         if not self.can_predict:
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(nothing) for _ in architectures]
@@ -156,14 +160,14 @@ class Advisor(Generic[A]):
     def propose(
         self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0
     ) -> tuple[list[Entry], list[Entry]]:
-        """Up to ``count`` entries of architectures that were not tried, best first; and those that the gate pruned.
+        """Return up to ``count`` entries of architectures that were not tried, best first, and those that were pruned.
 
-        The first are expected to add most hypervolume to the front; while an objective is still to be learned, they are
-        drawn at random, and nothing is pruned. Of a guide, risk, batch_size and adapt_every count for nothing: they are
-        the gate's, ``count`` and ``learn_every``.
+        The proposed ones have the largest expected hypervolume improvement. While an objective is still to be learned,
+        they are drawn at random and nothing is pruned. The guide's risk, batch_size and adapt_every are ignored: the
+        gate's risk, ``count`` and ``learn_every`` replace them.
 
         Raises:
-            ValueError: ``count`` is no whole number of 1 or more.
+            ValueError: ``count`` is not a whole number of 1 or more.
         """
         count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
@@ -175,10 +179,10 @@ class Advisor(Generic[A]):
         return found[len(pruned) :], pruned
 
     def learn_every(self, every: int, adapt: Adapt | None = None) -> None:
-        """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.
+        """Prepare to learn after every ``every`` results, with ``adapt`` or with a Gaussian process per objective.
 
         Raises:
-            ValueError: ``every`` is no whole number of 1 or more.
+            ValueError: ``every`` is not a whole number of 1 or more.
         """
         every = checked_whole("adapt_callback: every", every, 1)
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self._learned, to_text=self.to_text)
@@ -189,20 +193,20 @@ class Advisor(Generic[A]):
         self._learning.learn_by(adapt, every)
 
     def tell_of_units(self, evaluated: Sequence[Entry]) -> None:
-        """Warn once of results that seem to be in another unit than an objective's that the model knows."""
+        """Warn once per objective that the model knows if its results seem to be in another unit."""
         for told in self._learning.odd_units(evaluated):
             warn_caller(told)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
-        """Renew the model from the first results, as many as it learns from, if there are new ones."""
+        """Update the model if enough new results have come; it learns from the first multiple of ``every``."""
         assert self.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
 
     def possible(self, results: Sequence[float], whose: str) -> list[float]:
-        """(M,) real results; NaN where one is infinite, or none that its objective can have, which is warned of once.
+        """Return the (M,) results with NaN for infinite numbers and those impossible for the objective; warn once.
 
-        Such as the -1 of a measurement that failed: it would lead the front, and everything else would be pruned. An
-        accuracy that seems to be a fraction is warned of too, and counts.
+        An example is the -1 of a failed measurement: it would dominate the front, and everything else would be pruned.
+        An accuracy that seems to be a fraction is kept, with a warning.
         """
         kept: list[float] = []
         for name, value in zip(self.objectives, results, strict=True):
@@ -226,7 +230,7 @@ class Advisor(Generic[A]):
             )
 
     def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:
-        """An architecture with (M,) real results as a ledger keeps it; NaN where it has none."""
+        """Return the ledger entry of an architecture with (M,) real results; NaN if there is none."""
         status = EVALUATED if evaluated else CHOSEN
         return Entry.of(self.space, architecture, len(self.objectives), status=status, real=real, feasible=feasible)
 

@@ -1,4 +1,7 @@
-"""Bounds on objectives, hard and soft, and what they make of results. N architectures, M objectives, G goals."""
+"""Hard and soft bounds on objectives: feasibility and preferred losses.
+
+N architectures, M objectives, G goals, C constraints.
+"""
 
 import re
 import warnings
@@ -15,14 +18,14 @@ from studies.pareto import complete_mask
 
 @dataclass(frozen=True)
 class Constraint:
-    """A bound that every member of the front meets, for example ``latency_ms@pixel3<=10``.
+    """A bound that every member of the front must meet, for example ``latency_ms@pixel3<=10``.
 
-    A soft one, ``soft:latency_ms@pixel3<=10``, is a preference: what breaks it stays feasible and may be on the front,
-    but searches count it as worse, see ``preferred_losses``.
+    A soft constraint, ``soft:latency_ms@pixel3<=10``, is only a preference: an architecture that breaks it is feasible
+    and may be on the front, but a search counts it as worse, see ``preferred_losses``.
 
     Attributes:
-        objective: its name.
-        at_most: whether values may not lie above the bound; else not below it.
+        objective: name of the objective.
+        at_most: whether the bound is an upper one; otherwise it is a lower one.
         bound: in the objective's own unit.
         soft: whether it is a preference.
     """
@@ -34,12 +37,12 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``objective<=number`` or ``objective>=number``, with ``soft:`` before a soft one.
+        """Read ``objective<=number`` or ``objective>=number``, preceded by ``soft:`` if soft.
 
-        A bound of an accuracy between 0 and 1 is warned of: accuracies are in percent.
+        Warns of an accuracy bound between 0 and 1, because accuracies are in percent.
 
         Raises:
-            ValueError: no such sign, a bad name, or a bound that is not a finite number.
+            ValueError: there is neither sign, the name is invalid, or the bound is not a finite number.
         """
         match = re.fullmatch(r"\s*(soft:)?([^<>=:\s]+)\s*(<=|>=)\s*(\S+)\s*", text) if isinstance(text, str) else None
         try:
@@ -61,33 +64,33 @@ class Constraint:
         return cls(objective.name, match[3] == "<=", bound, soft=match[1] is not None)
 
     def violation(self, values: FloatArray) -> FloatArray:
-        """How far values are beyond the bound, as a share of it, so that several constraints can be added.
+        """Return how far values are beyond the bound, relative to it so that several constraints can be added up.
 
         Args:
             values: (N,) in the objective's own unit.
 
         Returns:
-            (N,), 0 or less where the bound is met; NaN stays NaN.
+            (N,), 0 or less if the bound is met; NaN stays NaN. For a bound of 0 it is in the objective's unit.
         """
         excess = values - self.bound if self.at_most else self.bound - values
         return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
 
     def __str__(self) -> str:
-        bound = repr(self.bound).removesuffix(".0")  # whose shortest digits give the same number back
+        bound = repr(self.bound).removesuffix(".0")  # repr has the fewest digits that give the same number
         return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{bound}"
 
 
 def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """The goals' objectives, then those of constraints only."""
+    """Return the goals' objectives, then those of constraints only."""
     constrained = (constraint.objective for constraint in constraints)
     return tuple(dict.fromkeys([*(goal.objective for goal in goals), *constrained]))
 
 
 def check_met_together(constraints: Sequence[Constraint]) -> None:
-    """Whether values can meet all hard constraints.
+    """Check that values can meet all hard constraints.
 
     Raises:
-        ValueError: the bounds of an objective contradict each other, or what it can be.
+        ValueError: bounds of an objective contradict each other or its range.
     """
     for name in dict.fromkeys(bound.objective for bound in hard(constraints)):
         own = [bound for bound in hard(constraints) if bound.objective == name]
@@ -102,40 +105,40 @@ def check_met_together(constraints: Sequence[Constraint]) -> None:
 
 
 def hard(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Those of C constraints that every front member must meet."""
+    """Return the constraints that every front member must meet, those that are not soft."""
     return tuple(constraint for constraint in constraints if not constraint.soft)
 
 
 def violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
-    """(N, C) how far the rows of ``values`` (N, M), columns objectives, are beyond each of C bounds."""
+    """Return (N, C) relative violations of each bound by the rows of ``values`` (N, M), a column per objective."""
     columns = [bound.violation(values[:, objectives.index(bound.objective)]) for bound in constraints]
     return np.array(columns, dtype=np.float64).reshape(len(columns), len(values)).T
 
 
 def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
-    """(N,) flags of the rows of ``values`` (N, M), columns objectives, without NaN that meet every hard constraint."""
+    """Return (N,) flags of the rows of ``values`` (N, M) that have no NaN and meet every hard constraint."""
     return complete_mask(values) & (violations(objectives, hard(constraints), values) <= 0).all(axis=1)
 
 
 def soft_violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
-    """(N,) how far rows of ``values`` (N, M) are beyond the soft bounds, as shares of them, added up; 0 within all."""
+    """Return the (N,) sums of relative violations of the soft constraints; 0 if all are met."""
     soft = [constraint for constraint in constraints if constraint.soft]
     return np.asarray(np.maximum(violations(objectives, soft, values), 0.0).sum(axis=1), dtype=np.float64)
 
 
 def preferred_losses(goals: Sequence[Goal], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
-    """Losses as a search compares them: worse, in every goal, by the share by which soft constraints are broken.
+    """Return the losses by which a search compares: every goal is worsened by the relative soft violation.
 
     With a latency of 12 ms and ``soft:latency_ms@pixel3<=10``, an accuracy of 90 counts as 72 and the latency as
     14.4. A loss of 0 stays 0.
 
     Args:
         goals: G goals.
-        constraints: hard ones do not count.
-        values: (N, M) in own units, columns as ``objectives_of`` has them.
+        constraints: only the soft ones are used.
+        values: (N, M) in own units, columns in the order of ``objectives_of``.
 
     Returns:
-        (N, G), the losses themselves where no constraint is soft.
+        (N, G); the plain losses if no constraint is soft.
     """
     losses = to_losses(goals, values[:, : len(goals)])
     if not any(constraint.soft for constraint in constraints):

@@ -1,4 +1,7 @@
-"""What answers a search: labels of a table, a function of the user's, or measurements on this machine."""
+"""Evaluators: labels of a table, a function of the user, or measurements on this machine.
+
+N architectures, M objectives, Q quantiles. Twin: an isomorphic architecture with another notation.
+"""
 
 import math
 import warnings
@@ -22,7 +25,7 @@ from studies.surrogates.memory import SamplingPredictor
 from studies.tables.rows import parsed_rows, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
-UsersFunction = Callable[[str], Mapping[str, float]]  # a notation to a value for each objective, by its name
+UsersFunction = Callable[[str], Mapping[str, float]]  # notation to values by objective name
 
 A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
 
@@ -30,23 +33,23 @@ MS_PER_UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 class Evaluator(Protocol[A_contra]):
-    """What a search asks: architectures in, quantiles of every objective out."""
+    """Converts architectures to quantiles of every objective."""
 
     def evaluate(self, architectures: Sequence[A_contra]) -> Prediction:
-        """(N, M, Q) values in own units, rows in the order given; NaN where there is no answer."""
+        """Return (N, M, Q) values in own units, rows in the order given; NaN if there is no result."""
         ...
 
 
 @runtime_checkable
 class RealEvaluator(Protocol[A]):
-    """An evaluator whose answers are real, and cost something.
+    """An evaluator that gives real results, usually at a cost.
 
-    One with a true attribute ``one_at_a_time`` is asked for one architecture at a time, and each answer saved at once;
-    any other for a whole population, of which an error may lose all.
+    If it has a true attribute ``one_at_a_time``, architectures are evaluated one by one and each result is saved at
+    once. Otherwise a whole population is evaluated in one call, and an error loses all of its results.
 
     Attributes:
-        known: the only architectures it can answer, with their twins; None where it can answer any.
-        modelled: objectives that it takes from a predictor, so that evaluating tells nothing new about them.
+        known: the only architectures that it has results for, besides their twins; None if it can evaluate any.
+        modelled: objectives whose values it takes from a predictor, so that its results teach nothing about them.
     """
 
     @property
@@ -59,30 +62,30 @@ class RealEvaluator(Protocol[A]):
 
 
 class TableEvaluator(Generic[A]):
-    """True labels from a table: an architecture's own row, or that of its simplest twin where the table lacks it.
+    """Gives true labels from a table: those of an architecture's own row, or of its simplest twin.
 
-    Isomorphic twins compute the same, and yet their published labels differ: each was trained and measured on its
-    own. The simplest is the one whose genotype is the smallest. Of ``Spellings`` of a space there are no twins.
+    Twins compute the same function, but their published labels differ because each was trained and measured
+    separately. The simplest twin is that with the smallest genotype. In ``Spellings`` of a space there are no twins.
 
     Args:
-        space: parses the table's notation.
-        table: a column ``architecture``, label columns, and perhaps ``space``, of which only this
-            space's rows are read.
-        objectives: M label columns; counts, such as ``macs@onnx``, are counted where the table lacks the column.
-        name: of the table in errors, such as its path.
-        progress: show a bar on stderr while architectures are counted.
+        space: the search space, which parses the table's notations.
+        table: a column ``architecture`` and label columns; if there is a column ``space``, other spaces' rows are
+            ignored.
+        objectives: M label columns. Counts such as ``macs@onnx`` are computed if the table lacks them.
+        name: name of the table in errors, such as its path.
+        progress: show a bar on stderr while counts are computed.
 
     Raises:
         ValueError: a column is missing, a notation is malformed, or no row is of this space.
 
     Attributes:
-        row_labels: (N, M), of the table's rows of this space; what a row lacks is its simplest twin's, and of rows of
-            one notation the first counts.
-        num_overruled: rows with another label than an earlier one of their notation.
-        labels: (K, M), of the simplest row of each key that has the label; NaN where none has it.
-        keys: the K keys, in the table's order.
-        known: the rows' architectures of each key that has every label.
-        modelled: nothing.
+        row_labels: (N, M) labels of the table's rows of this space. Of rows with the same notation the first counts;
+            missing labels are those of the simplest twin.
+        num_overruled: number of rows that contradict an earlier row with the same notation.
+        labels: (K, M) labels of each key, from its simplest row that has the label; NaN if none has it.
+        keys: K architecture keys, in the table's order.
+        known: architectures of the rows whose key has every label.
+        modelled: always empty.
     """
 
     modelled = ()
@@ -123,12 +126,12 @@ class TableEvaluator(Generic[A]):
         self.known = [architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete]
 
     def labels_of(self, keys: Sequence[str]) -> FloatArray:
-        """(N, M) labels of N keys; a row of NaN where the table does not know the key."""
+        """Return the (N, M) labels of N keys; a row of NaN for a key that is not in the table."""
         rows = np.array([self._row_of_key.get(key, -1) for key in keys], dtype=np.intp)
         return np.where(rows[:, None] >= 0, self.labels[rows], np.nan)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 1) labels, certain, so the only quantile is the median."""
+        """Return (N, M, 1) labels; the median is the only quantile, because labels are certain."""
         labels = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
         rows = [self._row_of_notation.get(self.space.format(architecture), -1) for architecture in architectures]
         here = [index for index, row in enumerate(rows) if row >= 0]
@@ -151,11 +154,11 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
 
 
 class WithResults(Generic[A]):
-    """An evaluator beside results that are known already: it is not asked for what a table has.
+    """Takes results from a table if it has them, and otherwise from another evaluator.
 
     Args:
         evaluator: gives the other results.
-        results: of the same objectives; an architecture is known where it has all of them.
+        results: a table of the same objectives; it is used for architectures for which it has all of them.
     """
 
     one_at_a_time = True
@@ -167,7 +170,7 @@ class WithResults(Generic[A]):
         self.modelled = evaluator.modelled
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 1) results, the table's where it has them."""
+        """Return (N, M, 1) results, from the table if it has them."""
         answer = self.results.evaluate(architectures)
         unknown = np.flatnonzero(~complete_mask(answer.median)).tolist()
         if unknown:
@@ -177,21 +180,21 @@ class WithResults(Generic[A]):
 
 
 def _number(value: object) -> float:
-    """Convert a user's answer to a number; refuse strings and truth values, which Python would convert as well."""
+    """Convert a user's answer to a number; refuse strings and booleans, which ``float`` would accept."""
     if isinstance(value, str | bytes | bool | np.bool_):
         raise TypeError
     return float(value)  # type: ignore[arg-type]
 
 
 class FunctionEvaluator(Generic[A]):
-    """Real results from a function of the user's: the notation in, the value of every objective out.
+    """Gives real results by a function of the user, from a notation to the value of every objective.
 
-    The first accuracy between 0 and 1 is warned of: accuracies are in percent.
+    Warns once if an accuracy is between 0 and 1, because accuracies are in percent.
 
     Args:
-        space: writes the notation.
-        function: answers a mapping with every objective, but for those that are counted, such as ``macs@onnx``, if it
-            leaves them out; others in it are left alone, NaN says that there is no result.
+        space: the search space, which writes the notations.
+        function: returns a mapping with a value for each objective, NaN if there is no result. Counts such as
+            ``macs@onnx`` are computed if it leaves them out. Additional entries are ignored.
         objectives: M names.
     """
 
@@ -207,11 +210,11 @@ class FunctionEvaluator(Generic[A]):
         self._has_warned = False
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 1) results, one call of the function an architecture.
+        """Return (N, M, 1) results, by one call of the function per architecture.
 
         Raises:
-            ValueError: the function answers no mapping of all objectives to numbers of ``MAX_LABEL`` at most, or a
-                number that a metric cannot have, such as a negative latency.
+            ValueError: the function does not return a mapping from all objectives to numbers within ±``MAX_LABEL``, or
+                a number is impossible for its metric, such as a negative latency.
         """
         values: list[list[float]] = []
         for architecture in architectures:
@@ -232,7 +235,7 @@ class FunctionEvaluator(Generic[A]):
             )
         try:
             values = [_number(answer[name]) for name in self.objectives]
-        except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # of torch's tensors
+        except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # last: of torch
             values = [math.inf]
         if any(abs(value) > MAX_LABEL for value in values):
             raise ValueError(
@@ -249,7 +252,7 @@ class FunctionEvaluator(Generic[A]):
         return values
 
     def _with_counts(self, answer: Mapping[str, float], notation: str) -> Mapping[str, float]:
-        """Add counts that a user's answer lacks; an answer that is no mapping is returned as it is."""
+        """Add the counts that a user's answer lacks; return an answer that is not a mapping unchanged."""
         lacking = [name for name in self._counted if isinstance(answer, Mapping) and name not in answer]
         if not lacking:
             return answer
@@ -267,17 +270,18 @@ class FunctionEvaluator(Generic[A]):
 
 
 class MeasuringEvaluator(Generic[A]):
-    """Latencies from ONNX Runtime on this machine, ``params@onnx`` and other counts, all else from a predictor.
+    """Measures latencies with ONNX Runtime on this machine, computes counts, and predicts all other objectives.
 
     Args:
         space: the search space.
-        objectives: M names; those of the metric latency are measured, whatever their context says.
-        predictor: knows the other objectives.
-        to_text: architecture to the text that is measured and predicted from.
-        repeats: timed runs of a network.
+        objectives: M names. All latencies are measured, whatever their context; ``params@onnx`` and the like are
+            counts.
+        predictor: predicts the objectives that are neither latencies nor counts.
+        to_text: converts an architecture to the text that is measured and predicted from.
+        repeats: number of timed runs per network.
 
     Raises:
-        ValueError: no objective is a latency, or the predictor does not know another.
+        ValueError: no objective is a latency, or the predictor lacks one of the other objectives.
     """
 
     known: Sequence[A] | None = None
@@ -309,7 +313,7 @@ class MeasuringEvaluator(Generic[A]):
             )
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 1): median latencies, counts, and predicted medians."""
+        """Return (N, M, 1) values: median latencies, counts and predicted medians."""
         texts = [self.to_text(architecture) for architecture in architectures]
         milliseconds = np.array([latency.median_ms for latency in measure_latencies(texts, repeats=self.repeats)])
         columns = {name: milliseconds / MS_PER_UNIT[Objective.parse(name).unit] for name in self.measured}
@@ -321,10 +325,10 @@ class MeasuringEvaluator(Generic[A]):
 
 
 def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -> Any:
-    """An evaluator itself; of a function the evaluator that asks it.
+    """Return an evaluator unchanged, or a function wrapped in a ``FunctionEvaluator``.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the argument is neither.
     """
     if hasattr(given, "evaluate"):
         return given
@@ -334,7 +338,10 @@ def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -
 
 
 def told_config(config: SearchConfig, evaluator: Evaluator[A]) -> SearchConfig:
-    """The config of a search with an evaluator, whose real results are not to be taken for predictions."""
+    """Return the config with the kind of a real evaluator recorded, so that its results are not taken for predictions.
+
+    A config that already names an evaluator is returned unchanged.
+    """
     if config.evaluator != "surrogate" or not isinstance(evaluator, RealEvaluator):
         return config
     if isinstance(evaluator, TableEvaluator):

@@ -1,6 +1,6 @@
-"""Where an evaluator is likely to have no result: an operator that a device lacks, a training that diverges.
+"""A model of failures: the probability that an evaluation gives a result.
 
-N architectures, F choices of genes.
+Evaluations fail, for example, if a device lacks an operator or a training diverges. N architectures.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,20 +18,20 @@ from studies.surrogates.graph_process import one_hot_genes
 A = TypeVar("A", bound=Hashable)
 
 
-STRENGTH = 10.0  # of what results say against all choices being alike; 1 takes twice the failures to see a pattern
-NUM_SUPPOSED, THEIR_WEIGHT = 64, 2.0  # random architectures that count as answered, and as how many results together
+STRENGTH = 10.0  # inverse of the regularisation; with 1, twice as many failures are needed to see a pattern
+NUM_SUPPOSED, THEIR_WEIGHT = 64, 2.0  # random architectures that count as successes, and their weight in total
 
 
 class Failures(Generic[A]):
-    """What choices the architectures without results have in common, and not with all others.
+    """A logistic regression, on one-hot genes, of whether an evaluation gives all results.
 
-    One that lacks a result which others have counts as without: an operator that one device lacks.
+    An architecture counts as failed if it lacks any result, such as the latency on one of several devices.
 
     Args:
         space: the search space.
-        evaluated: what was asked about, with what results.
-        num_goals: how many of the objectives are goals. Another one, of a constraint, counts for nothing as long as no
-            network has a result of it: a study may never tell it.
+        evaluated: evaluated architectures with their results.
+        num_goals: number of objectives that are goals. The objective of a constraint is ignored if no architecture has
+            a result of it, because a study need not report it.
     """
 
     def __init__(self, space: SearchSpace[A], evaluated: Sequence[Entry], *, num_goals: int) -> None:
@@ -51,7 +51,7 @@ class Failures(Generic[A]):
             self._model = LogisticRegression(C=STRENGTH).fit(genes, answers, sample_weight=weights)
 
     def answer_probability(self, architectures: Sequence[A]) -> FloatArray:
-        """(N,) how probable a result is; 1 as long as all that was asked about had one."""
+        """Return the (N,) probabilities of a result; 1 as long as no evaluation has failed."""
         if self._model is None or not architectures:
             return np.ones(len(architectures))
         return np.asarray(self._model.predict_proba(one_hot_genes(self._space, architectures))[:, 1])

@@ -1,6 +1,6 @@
-"""The Pareto gate: stops candidates that cannot move the front, before the next decode or the real evaluation.
+"""The Pareto gate: prunes candidates that are not expected to improve the front, before they are evaluated.
 
-N candidates, F front members, M objectives: those of the goals, then those of constraints only.
+N candidates, F front members, C columns, M objectives: those of the goals, then those of constraints only.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,13 +29,14 @@ from studies.surrogates.memory import TextPredictor
 
 @dataclass(frozen=True)
 class Decision:
-    """What the gate says about one candidate.
+    """The gate's decision about one candidate.
 
     Attributes:
-        values: (M, 3) quantiles at ``Gate.levels``, each objective's own, in own units; NaN where nothing was decoded.
-        stage: 0 kept; 1 pruned on what is decoded first; 2 pruned on everything.
-        reason: why it was pruned, in words; "" for a kept one.
-        dominated_by: the front member that dominates it; None for a kept one, and where a constraint decided.
+        values: (M, 3) predicted quantiles at the levels of each objective, see ``Gate.levels``, in own units; NaN for
+            objectives that were not decoded.
+        stage: 0 if kept; 1 if pruned after the first stage, 2 after the second.
+        reason: why the candidate was pruned, in words; "" if kept.
+        dominated_by: name of the front member that dominates it; None if it is kept or violates a constraint.
     """
 
     values: FloatArray
@@ -45,45 +46,45 @@ class Decision:
 
     @property
     def kept(self) -> bool:
-        """Whether the candidate may still move the front."""
+        """Whether the candidate may still improve the front."""
         return self.stage == 0
 
 
 class Gate:
-    """Compares calibrated optimistic corners of candidates with the front of real results.
+    """Prunes candidates whose optimistic corner is dominated by the front of real results.
 
-    A candidate's optimistic corner is the quantile ``1 - share`` of each maximised objective and the quantile ``share``
-    of each minimised one, ``share`` being its part of the risk. Stage 1 decodes the accuracies alone and completes the
-    corner with the best conceivable value of everything else, as far as one is given; stage 2 decodes the rest. A
-    candidate whose corner a front member dominates, or that violates a constraint at both ends of its interval, is
-    pruned there.
+    The optimistic corner of a candidate holds, for each objective, the optimistic end of its calibrated interval: the
+    quantile ``1 - share`` of a maximised and ``share`` of a minimised objective, where ``share`` is the objective's
+    part of the risk. Stage 1 decodes the accuracies only and fills the other goals with their best conceivable values,
+    unlimited if not given; stage 2 decodes the rest. After each stage a candidate is pruned if a front member dominates
+    its corner, or if both ends of an interval violate a hard constraint.
 
-    NOTE: stage 1 can only decide where a front member has the best conceivable value of everything else, or where a
-    constraint is on an accuracy. What was the best so far is no bound: with it, three of six searches that began with a
-    random generation lost up to 7 of 41 true front members.
+    NOTE: stage 1 can only prune if a front member has the best conceivable value of every other goal, or if there is a
+    constraint on an accuracy. The best value found so far is not a bound: with it, three of six searches that began
+    with a random generation lost up to 7 of 41 true front members.
 
-    NOTE: with honest quantiles a network lies beyond its corner with probability ``risk`` at most, over all networks.
-    Members of the true front are the lucky ones among these, so more of them lie beyond theirs. All of the front but
-    the member being known, the released checkpoint prunes of NAS-Bench-201, at risks of 0.01, 0.05, 0.1 and 0.2, 0, 0,
-    0 and 10 of 41 (accuracy and latency on raspi4) and 0, 0, 1 and 4 of 97 (energy on edgegpu beside them).
+    NOTE: with calibrated quantiles a network is better than its corner with probability ``risk`` at most, over all
+    networks. Members of the true front are the lucky ones among these, so they are better more often. If each member
+    of NAS-Bench-201's true front is checked against the others, the released checkpoint prunes, at risks of 0.01, 0.05,
+    0.1 and 0.2, 0, 0, 0 and 10 of 41 (accuracy and latency on raspi4) and 0, 0, 1 and 4 of 97 (also energy on edgegpu).
 
     Args:
-        goals: what the front is of.
-        constraints: bounds that every front member meets; a front member that breaks a soft one prunes less, for it is
-            compared by its ``preferred_losses``.
-        risk: probability, in (0, 0.5), that a candidate is better than its optimistic corner, which its objectives
-            share alike; or that an objective is better than its optimistic value, by name, see
+        goals: the goals of the front.
+        constraints: hard ones must be met by every front member. A front member that breaks a soft one prunes fewer
+            candidates, because it is compared by its ``preferred_losses``.
+        risk: probability, in (0, 0.5), that a candidate is better than its optimistic corner, divided equally among
+            its objectives; or, by name, that an objective is better than its optimistic value, see
             ``studies.guide.levels_of``.
-        best: best conceivable value of some objectives, own units, such as a latency that no network goes below. Of
-            the others anything is conceivable.
-        guessed: objectives that the predictor can only guess: anything is conceivable of these too, whatever it says.
+        best: best conceivable value of some objectives in own units, such as a latency that no network can beat; the
+            others are unlimited.
+        guessed: objectives that the predictor can only guess. They are unlimited too, whatever is predicted.
 
     Attributes:
         guessed: as given; may be changed.
 
     Raises:
-        ValueError: a risk outside (0, 0.5), a risk or best value of an unknown objective, or constraints that nothing
-            can meet.
+        ValueError: a risk outside (0, 0.5), a risk or best value of an unknown objective, or hard constraints that
+            contradict each other.
     """
 
     def __init__(
@@ -107,27 +108,27 @@ class Gate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the F front members."""
+        """The names of the F front members."""
         return tuple(name for name, _ in self._front.members)
 
     @property
     def front(self) -> FloatArray:
-        """(F, goals) ``preferred_losses`` of the front members."""
+        """The (F, goals) ``preferred_losses`` of the front members."""
         return self._front.losses
 
     def with_front(self, names: Sequence[str], results: FloatArray) -> Self:
-        """The same gate with the front of other results; see ``add``."""
+        """Return a copy of the gate whose front is that of these results alone; arguments as for ``add``."""
         other = copy(self)
         other._front = self._no_front()
         other.add(names, results)
         return other
 
     def add(self, names: Sequence[str], results: FloatArray) -> None:
-        """Renew the front with real results.
+        """Update the front with real results.
 
         Args:
-            names: N names, by which decisions refer to them.
-            results: (N, M) in own units; rows with a NaN, and infeasible ones, do not join the front.
+            names: N names of the architectures; decisions and their reasons use them.
+            results: (N, M) in own units; infeasible rows and rows with NaN are left out.
         """
         losses = to_losses(self.goals, results[:, : len(self.goals)])
         feasible = feasible_mask(self.objectives, self.constraints, results)
@@ -136,13 +137,13 @@ class Gate:
         self._front = self._front.joined(members, preferred[feasible])
 
     def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
-        """Decide about N candidates.
+        """Decide which of N candidates are pruned.
 
-        Where no accuracy, however low, could be pruned on its own, both stages are decoded at once.
+        If stage 1 could not prune a candidate of any accuracy, everything is decoded at once, as stage 2.
 
         Args:
             texts: N texts.
-            predictor: answers the quantiles of ``levels``; NaN counts as the best conceivable value.
+            predictor: gives the quantiles at ``levels``; NaN counts as the best conceivable value.
 
         Returns:
             N decisions.
@@ -159,7 +160,7 @@ class Gate:
         return [pruned.get(row) or Decision(values[row]) for row in range(len(texts))]
 
     def predict(self, texts: Sequence[str], predictor: TextPredictor, columns: Sequence[int]) -> FloatArray:
-        """(N, C, 3) quantiles at ``levels`` of some of the objectives; one call for all that share a risk."""
+        """Return (N, C, 3) quantiles at ``levels`` of C objectives, with one call for all that have the same levels."""
         values = np.empty((len(texts), len(columns), 3))
         for levels in dict.fromkeys(self.levels[column] for column in columns):
             places = [place for place, column in enumerate(columns) if self.levels[column] == levels]
@@ -168,7 +169,7 @@ class Gate:
         return values
 
     def _prune(self, stage: int, rows: Sequence[int], values: FloatArray) -> dict[int, Decision]:
-        """Decisions against some of the rows, given their (N, M, 3) values."""
+        """Return the decisions for those rows that are pruned, given their (N, M, 3) values."""
         sure = values.copy()
         sure[:, [column for column, name in enumerate(self.objectives) if name in self.guessed]] = np.nan
         corners = self._corners(sure)
@@ -186,11 +187,11 @@ class Gate:
         return decisions
 
     def _no_front(self) -> Front[tuple[str, FloatArray]]:
-        """An empty front, whose members are to be names with (goals,) losses as they are."""
+        """Return an empty front. Its members are names with their (goals,) losses, without soft constraints."""
         return Front.empty(len(self.goals))
 
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:
-        """(goals,) best conceivable losses."""
+        """Return the (goals,) best conceivable losses; -inf if not given."""
         names = [goal.objective for goal in self.goals]
         unknown = [name for name in best if name not in names]
         if unknown:
@@ -199,7 +200,7 @@ class Gate:
         return np.where(np.isnan(given), -np.inf, given)
 
     def _stages(self) -> list[tuple[int, list[int]]]:
-        """Stage numbers with the columns that each decodes: accuracies first, or the first goal where there is none."""
+        """Return stage numbers with the columns each decodes: first the accuracies, or the first goal without any."""
         every = list(range(len(self.objectives)))
         first = [column for column in every if Objective.parse(self.objectives[column]).is_accuracy] or [0]
         rest = [column for column in every if column not in first]
@@ -215,7 +216,7 @@ class Gate:
         return bool((self.front[:, rest] <= self._best[rest]).all(axis=1).any())
 
     def optimistic_losses(self, values: FloatArray) -> FloatArray:
-        """(N, goals) losses of the optimistic ends of (N, M, 3) quantiles; NaN where not decoded."""
+        """Return the (N, goals) losses at the optimistic ends of (N, M, 3) quantiles; NaN if not decoded."""
         ends = [-1 if goal.maximise else 0 for goal in self.goals]
         return to_losses(self.goals, values[:, range(len(self.goals)), ends])
 
@@ -224,14 +225,14 @@ class Gate:
         return np.asarray(np.where(np.isnan(optimistic), self._best, optimistic), dtype=np.float64)
 
     def _dominating(self, corners: FloatArray) -> NDArray[np.intp]:
-        """(N,) index of the first front member that dominates each corner, -1 where none does."""
+        """Return the (N,) index of the first front member that dominates each corner, or -1."""
         if len(self.front) == 0:
             return np.full(len(corners), -1, dtype=np.intp)
-        dominates = no_worse(self.front, corners) & ~no_worse(-self.front, -corners)  # the same is no better
+        dominates = no_worse(self.front, corners) & ~no_worse(-self.front, -corners)  # equal ones do not dominate
         return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
 
     def _violated(self, values: FloatArray) -> list[Constraint | None]:
-        """The first hard constraint that each candidate violates at both ends of its interval."""
+        """Return the first hard constraint that each candidate violates at both ends of its interval, or None."""
         found: list[Constraint | None] = [None] * len(values)
         for constraint in reversed(hard(self.constraints)):
             ends = values[:, self.objectives.index(constraint.objective)]

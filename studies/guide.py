@@ -1,4 +1,4 @@
-"""How a predictor guides a search with real evaluations, and its spelling in study.json."""
+"""Settings of a guided search, and how they are written to study.json. M objectives."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from nasrlm.objective import Objective
 ACQUISITIONS = ("hypervolume", "median")
 RISK = 0.1
 
-Risk = float | Mapping[str, float]  # of all objectives together, or of each by name
+Risk = float | Mapping[str, float]  # of all objectives together, or for each by name
 Levels = tuple[float, float, float]
 
 
@@ -18,7 +18,7 @@ def parse_risk(text: str) -> Risk:
     """Read ``0.1``, or ``accuracy@cifar10=0.05,latency_ms@pixel3=0.2``.
 
     Raises:
-        ValueError: neither, a bad name, or an objective named twice.
+        ValueError: the text is neither, or an objective's name is invalid or given twice.
     """
     try:
         if "=" not in text:
@@ -36,10 +36,10 @@ def parse_risk(text: str) -> Risk:
 
 
 def check_risk(risk: Risk) -> None:
-    """Complain of a risk outside (0, 0.5).
+    """Check that all risks are in (0, 0.5).
 
     Raises:
-        ValueError: naming it.
+        ValueError: one is not.
     """
     for name, value in risk.items() if isinstance(risk, Mapping) else [("", risk)]:
         try:
@@ -52,14 +52,14 @@ def check_risk(risk: Risk) -> None:
 
 
 def levels_of(risk: Risk, objectives: Sequence[str]) -> tuple[Levels, ...]:
-    """(share, 0.5, 1 - share) of each of M objectives: the quantiles that a gate with this risk asks for.
+    """Return the quantile levels (share, 0.5, 1 - share) of each of M objectives for a gate with this risk.
 
-    That of all together is shared alike, a part of M each: it is then no less than the probability that one or more of
-    them lie beyond their share, whatever they have to do with each other. Objectives that are not named have their
-    share of ``RISK``.
+    A risk of all objectives together is divided by M. By the union bound it is then at least the probability that one
+    or more objectives lie beyond their quantile, however they depend on each other. Objectives without a risk by name
+    have the share RISK / M.
 
     Raises:
-        ValueError: a risk outside (0, 0.5), or of an unknown objective.
+        ValueError: a risk is outside (0, 0.5) or of an unknown objective.
     """
     check_risk(risk)
     together, own = (RISK, risk) if isinstance(risk, Mapping) else (risk, {})
@@ -75,20 +75,20 @@ class Guide:
     """Settings of a guided search.
 
     Attributes:
-        acquisition: how candidates are chosen: "hypervolume", the improvement expected over samples of the
-            predicted distributions, or "median", the improvement of the predicted medians.
+        acquisition: how candidates are chosen: by "hypervolume", the expected improvement over samples of the
+            predicted distributions, or by "median", the improvement of the predicted medians.
         gate: whether the Pareto gate prunes candidates.
-        risk: the gate's, of all objectives together, and of the predicted bounds that are recorded; in (0, 0.5), or
-            such a number for each objective by name. See ``levels_of``.
-        batch_size: architectures chosen at a time, before the predictions are looked at again.
-        generations: populations proposed on the predictions for every batch.
-        samples: of each candidate's distributions, for the acquisition "hypervolume".
-        adapt_every: real results after which the predictor learns from all of them; 0 leaves it as it is.
-        exhaustive: whether every architecture is looked at for each batch, instead of those that an engine proposes.
-            For spaces of some ten thousand; a table's rows if a table answers.
-        joint: whether the samples are the predictor's ``joint_samples``, each objective drawn given those before it
-            and none of them calibrated, and the improvement is of all goals together. A predictor without them, as one
-            is that has learned from real results (``adapt_every``), draws each objective on its own as ever.
+        risk: risk of the gate, in (0, 0.5), for all objectives together or for each by name. It also sets the predicted
+            bounds that are recorded. See ``levels_of``.
+        batch_size: number of architectures chosen at a time.
+        generations: populations that the engine evaluates by predictions for each batch.
+        samples: number of samples per candidate, for the acquisition "hypervolume".
+        adapt_every: number of new real results after which the predictor learns from all of them; 0 for never.
+        exhaustive: whether every architecture is predicted for each batch, instead of those that an engine proposes.
+            For spaces of some ten thousand architectures, or for the rows of a table that gives the results.
+        joint: whether to use the predictor's ``joint_samples``, in which each objective is drawn given those before it
+            (uncalibrated), and the joint improvement. A predictor without them, such as one that has learned from
+            real results (``adapt_every``), still samples each objective independently.
     """
 
     acquisition: str = "hypervolume"
@@ -118,9 +118,9 @@ class Guide:
         check_risk(self.risk)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``Guide.from_dict`` reads them back.
+        """Return plain JSON values, which ``Guide.from_dict`` reads.
 
-        NOTE: ``joint`` is written where it is chosen, so that studies begun without it can be resumed.
+        NOTE: ``joint`` is written only if true, so that older studies without it can be resumed.
         """
         names = [field.name for field in dataclasses.fields(self)]
         fields = {name: getattr(self, name) for name in names if name != "joint" or self.joint}
@@ -128,10 +128,10 @@ class Guide:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build from names and values.
+        """Build a guide from names and values.
 
         Raises:
-            ValueError: an unknown name or a bad value.
+            ValueError: a name is unknown or a value is invalid.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         unknown = [name for name in values if name not in names]

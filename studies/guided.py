@@ -1,4 +1,4 @@
-"""A search with real evaluations: the model proposes, the gate prunes, the evaluator decides."""
+"""A guided search: a surrogate proposes candidates, the gate prunes them, and real evaluations give their results."""
 
 import functools
 import sys
@@ -49,38 +49,38 @@ def guided_search(
     storage: str | None = None,
     figures: bool = True,
 ) -> StudyResult:
-    """Search with ``config.trials`` real evaluations, and write what ``search`` writes.
+    """Search with ``config.trials`` real evaluations, and write the same files as ``search``.
 
-    For each batch the engine searches on the predictions, beginning with the real front; of what the gate lets
-    through, the candidates expected to add most hypervolume are evaluated. ``history.parquet`` also has what was
-    predicted for every architecture that was pruned or chosen, and why it was pruned.
+    For each batch the engine searches on the predictions, starting from the real front. Of the candidates that the
+    gate keeps, those with the largest expected hypervolume improvement are evaluated. ``history.parquet`` also holds
+    the predictions for every pruned or chosen architecture, and why it was pruned.
 
     Args:
-        config: what to search for; with a guide.
+        config: the configuration, with a guide.
         space: the search space.
         evaluator: gives real results, one architecture at a time.
-        predictor: a ``nasrlm.Predictor``. As long as it lacks one of ``config.objectives``, which ``adapt`` then has to
-            teach it, corners of the space and random architectures are evaluated.
-        out: the study's folder, made when missing.
-        to_text: architecture to the text that the predictor reads.
-        adapt: gives a better predictor from a table of the real results so far: columns space, architecture and one
-            an objective. The same table has to give the same predictor. ``ProcessAdapter`` does.
-        truth: true labels of ``config.objectives``, with which the front found is judged at the end.
-        resume: go on with the study in ``out``. A batch follows from the results before it alone, and every result
-            is written before the next evaluation begins: whenever the process is killed, only the evaluation that
-            was running then is lost, and the result equals that of an uninterrupted run, but for rounding of what
-            is predicted. A study may be given more trials than before.
+        predictor: a ``nasrlm.Predictor``. It may lack some of ``config.objectives`` if ``adapt`` teaches them; until
+            then corners of the space and random architectures are evaluated.
+        out: the study's folder, created if missing.
+        to_text: converts an architecture to the text that the predictor reads.
+        adapt: returns a better predictor, given a table of the real results so far with columns space, architecture
+            and one per objective. It must be deterministic, as ``ProcessAdapter`` is.
+        truth: true labels of ``config.objectives``, to judge the final front.
+        resume: continue the study in ``out``, possibly with more trials than before. A batch depends only on the
+            results before it, and each result is saved before the next evaluation begins. So a killed process loses
+            only the running evaluation, and a resumed study equals an uninterrupted one up to rounding of predictions.
         progress: show a bar on stderr.
-        storage: Optuna storage, a URL or a journal file; ``config.storage`` if None. The study then lives there: every
-            process with the same config and storage works for it, each with a folder of its own, and takes over the
-            trials of those that died. Without any, all is in ``out``, and of one process.
-        figures: draw the study in the end.
+        storage: Optuna storage, a URL or a journal file, that holds the study; ``config.storage`` if None. Every
+            process with the same config and storage works on this study, each with its own folder, and takes over the
+            trials of processes that died. Without a storage, one process keeps the study in ``out``.
+        figures: draw the study's figures at the end.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
+        StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false); or
+            its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: there is no guide, the config is of another space, evaluator, predictor or truth lack an objective,
-            or the evaluator knows no results of an architecture to begin with.
+        ValueError: the config has no guide or another space; evaluator, predictor or truth lack an objective; or the
+            evaluator has no results for an architecture of ``config.warm_start``.
     """
     config = told_config(config, evaluator)
     guide = _checked_guide(config, predictor, adapt)
@@ -128,7 +128,7 @@ def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Ad
 
 
 def _begun_ledger(config: SearchConfig, space: SearchSpace[A], path: Path) -> Ledger:
-    """What an earlier run has saved, or an empty one; saved from now on."""
+    """Return the ledger that an earlier run saved, or an empty one, and save it."""
     ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
     check_architectures(space, [entry.architecture for entry in ledger.entries], path)
     ledger.save(path)
@@ -137,7 +137,7 @@ def _begun_ledger(config: SearchConfig, space: SearchSpace[A], path: Path) -> Le
 
 @contextmanager
 def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Callable[[Ledger], None]]:
-    """What to call after each change of a ledger: it saves the file, and moves the bar if one is shown."""
+    """Give a function to call after each change of the ledger: it saves the file and moves the progress bar."""
     total, done = ledger.config.trials, len(ledger.evaluated)
     with tqdm(total=total, initial=done, desc="search", unit="evaluation", disable=not progress) as bar:
 
@@ -151,7 +151,7 @@ def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Calla
 def _run(
     next_batch: NextBatch, evaluate: Evaluate, ledger: Ledger, after_change: Callable[[Ledger], None]
 ) -> str | None:
-    """Evaluate batch after batch until the trials are spent; why it stopped before, or None."""
+    """Evaluate batch after batch until the trials are spent; return why it stopped earlier, or None."""
     while True:
         for entry in ledger.chosen:
             ledger.record(entry.key, evaluate(entry.architecture))
@@ -173,7 +173,7 @@ def _proposer(
     gate: Gate,
     progress: bool,
 ) -> NextBatch:
-    """Chooses the next batch by the model that has learned from what is known."""
+    """Return a function that chooses the next batch with a model that has learned from the results so far."""
     choice = every_architecture(space) if guide.exhaustive and known is None else known
 
     def batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
@@ -186,7 +186,7 @@ def _proposer(
             return propose(guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt)
         return begin(space, evaluator, ledger, count=count, known=known, attempt=attempt)
 
-    attempts = 0  # in a row that had nothing
+    attempts = 0  # consecutive ones without any candidate
 
     def next_batch(ledger: Ledger) -> list[Entry] | None:
         nonlocal attempts

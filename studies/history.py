@@ -1,4 +1,7 @@
-"""Everything a search has evaluated, in order, and its Parquet file."""
+"""The history: everything that a search has evaluated, in order, and its Parquet file.
+
+N architectures, M objectives, G genes.
+"""
 
 import io
 import json
@@ -17,24 +20,25 @@ from nasrlm.prediction import Prediction
 from studies.folder import StudyError
 from studies.pareto import complete_mask
 
-BOUNDS = ("", " low", " high")  # of the columns of one objective: median, lowest and highest quantile
+BOUNDS = ("", " low", " high")  # column suffixes of an objective: median, lowest and highest quantile
 PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"  # statuses of a guided search's rows
-_INTERVAL = b"nasrlm.interval"  # in the file's metadata
+_INTERVAL = b"nasrlm.interval"  # key in the file's metadata
 
 
 @dataclass
 class History:
-    """Evaluated architectures, each key once, in the order of evaluation.
+    """Evaluated architectures, one per key, in the order of evaluation.
 
     Attributes:
         objectives: M names.
         architectures: N notations.
         keys: N architecture keys.
         genotypes: N tuples of G integers.
-        values: N arrays (M, 3): median, low and high in own units; NaN where there is no answer.
-        feasible: N flags: every constraint met and every objective known.
-        interval: the probability between low and high, as 0.8; None while nothing but medians is known.
-        evaluated: N flags: of a guided search's rows, whether there was a real evaluation, with an answer or none.
+        values: N arrays (M, 3): median, low and high in own units; NaN if there is no result.
+        feasible: N flags: whether every objective is known and every constraint met.
+        interval: the probability between low and high, such as 0.8; None if only medians are known.
+        evaluated: N flags: false for rows of a guided search that were only predicted; true for real evaluations, even
+            without a result.
     """
 
     objectives: tuple[str, ...]
@@ -54,7 +58,7 @@ class History:
         return len(self.keys)
 
     def row_of(self, key: str) -> int | None:
-        """The row of an architecture key, None when it was never evaluated."""
+        """Return the row of an architecture key, or None if it is not in the history."""
         return self._row_of_key.get(key)
 
     def append(
@@ -71,23 +75,25 @@ class History:
         self.evaluated.append(True)
 
     def stacked(self) -> FloatArray:
-        """(N, M, 3) values."""
+        """Return the (N, M, 3) values."""
         return np.array(self.values, dtype=np.float64).reshape(len(self), len(self.objectives), 3)
 
     def medians(self) -> FloatArray:
-        """(N, M) medians, or real results."""
+        """Return the (N, M) medians, or real results."""
         return self.stacked()[:, :, 0]
 
     def complete(self) -> BoolArray:
-        """(N,) flags of rows whose every median is known."""
+        """Return (N,) flags of the rows whose medians are all known."""
         return complete_mask(self.medians())
 
     def evaluations(self) -> FloatArray:
-        """(N,) how many were evaluated up to each row, itself included, those without an answer too."""
+        """Return the (N,) numbers of evaluations up to and including each row, with or without a result."""
         return np.cumsum(self.evaluated, dtype=np.float64)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an architecture: order, architecture, key, genotype, three columns an objective, feasible."""
+        """Return a table with a row per architecture: order, architecture, key, genotype, three columns per objective
+        and feasible.
+        """
         values = self.stacked()
         numbers = {
             name + bound: values[:, column, index]
@@ -106,7 +112,7 @@ class History:
         )
 
     def save(self, path: Path) -> None:
-        """Write the whole history, atomically; about 10 ms for 5,000 rows."""
+        """Write the whole history atomically; takes about 10 ms for 5,000 rows."""
         write_frame(self.to_frame(), path, interval=self.interval)
 
     @classmethod
@@ -114,7 +120,7 @@ class History:
         """Read what ``save`` wrote.
 
         Raises:
-            StudyError: the file is missing, truncated, no Parquet file, or lacks columns.
+            StudyError: the file is missing, truncated, not a Parquet file, or lacks columns.
         """
         if not path.exists():
             raise StudyError(f"{path}: expected the history of a study, got no such file. Resume the search first.")
@@ -142,7 +148,7 @@ class History:
 
 
 def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> None:
-    """Write the rows of a history, atomically."""
+    """Write the rows of a history atomically."""
     buffer = io.BytesIO()
     table = pa.Table.from_pandas(frame, preserve_index=False)
     metadata = {**(table.schema.metadata or {}), _INTERVAL: json.dumps(interval).encode()}
@@ -151,23 +157,23 @@ def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> N
 
 
 def median_first(quantiles: FloatArray) -> FloatArray:
-    """(..., 3) low, median and high in the order of ``BOUNDS``."""
+    """Reorder (..., 3) low, median, high to the order of ``BOUNDS``."""
     return quantiles[..., [1, 0, 2]]
 
 
 def ascending(bounds: FloatArray) -> FloatArray:
-    """(..., 3) in the order of ``BOUNDS`` as low, median and high."""
+    """Reorder (..., 3) from the order of ``BOUNDS`` to low, median, high."""
     return bounds[..., [1, 0, 2]]
 
 
 def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
-    """The part of an evaluation that a history keeps.
+    """Convert an evaluation to the values of a history.
 
     Returns:
         (N, M, 3): median, low and high of each of the M objectives.
 
     Raises:
-        ValueError: the evaluator left an objective out, or answered an infinite number.
+        ValueError: the evaluator left an objective out, or gave an infinite number.
     """
     missing = [name for name in objectives if name not in evaluation.objectives]
     if missing:

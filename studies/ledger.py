@@ -1,4 +1,7 @@
-"""Everything a guided search has predicted, pruned and evaluated, in order, and its Parquet file."""
+"""The ledger: all predictions, prunings and evaluations of a guided search in order, and its Parquet file.
+
+N architectures, M objectives, G genes.
+"""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
@@ -23,19 +26,19 @@ DECIDED = ("status", "batch", "stage", "reason")  # columns of the file that are
 
 @dataclass(frozen=True)
 class Entry:
-    """One architecture that a guided search has looked at.
+    """One architecture that a guided search has pruned, chosen or evaluated.
 
     Attributes:
         architecture: its notation.
         key: its architecture key.
         genotype: G integers.
-        batch: when it was pruned or chosen, counted from 0.
+        batch: the batch in which it was pruned or chosen, counted from 0.
         status: "pruned" by the gate, "chosen" to be evaluated, or "evaluated".
-        stage: of the gate, at which it was pruned; else 0.
-        reason: why it was pruned; else "".
-        predicted: (M, 3) median, low and high, own units; NaN where nothing was decoded.
-        real: (M,) own units, NaN where there is no answer.
-        feasible: whether its results may join the front: not where they break constraints of the user's own study.
+        stage: the gate's stage that pruned it; 0 if it was not pruned.
+        reason: why it was pruned; "" if it was not.
+        predicted: (M, 3) median, low and high in own units; NaN if not decoded.
+        real: (M,) results in own units; NaN if there is none.
+        feasible: whether its results may join the front; false if they break constraints of the user's own study.
     """
 
     architecture: str
@@ -65,7 +68,7 @@ class Entry:
         real: FloatArray | None = None,
         feasible: bool = True,
     ) -> "Entry":
-        """Make the entry of an architecture, whose key may be known; predictions and results are NaN unless given."""
+        """Create the entry of an architecture; the key is computed, and predictions and results are NaN, by default."""
         return cls(
             architecture=space.format(architecture),
             key=space.architecture_key(architecture) if key is None else key,
@@ -81,7 +84,7 @@ class Entry:
 
 
 class Ledger:
-    """Entries by architecture key, each key once, in the order in which their status was decided."""
+    """The entries of a guided search, one per architecture key, in the order in which they were pruned or chosen."""
 
     def __init__(self, config: SearchConfig, entries: Iterable[Entry] = ()) -> None:
         self.config = config
@@ -91,47 +94,47 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All of them, in order."""
+        """All entries, in order."""
         return tuple(self._entries.values())
 
     @property
     def evaluated(self) -> tuple[Entry, ...]:
-        """Those with real results, in the order of evaluation."""
+        """The evaluated entries, in order; some may have no result."""
         return tuple(entry for entry in self.entries if entry.status == EVALUATED)
 
     @property
     def tried(self) -> tuple[Entry, ...]:
-        """Those with real results and those still to be evaluated, by whoever it may be."""
+        """The entries that are evaluated or chosen to be, by any process."""
         return tuple(entry for entry in self.entries if entry.status != PRUNED)
 
     @property
     def answered(self) -> tuple[Entry, ...]:
-        """Those of the evaluated that have a result."""
+        """The evaluated entries with a result for at least one objective."""
         return tuple(entry for entry in self.evaluated if not np.isnan(entry.real).all())
 
     @property
     def chosen(self) -> tuple[Entry, ...]:
-        """Those still to be evaluated, in order."""
+        """The entries still to be evaluated, in order."""
         return tuple(entry for entry in self.entries if entry.status == CHOSEN)
 
     @property
     def next_batch(self) -> int:
-        """The number of the batch to come."""
+        """The index of the next batch."""
         return max((entry.batch for entry in self.entries), default=-1) + 1
 
     @property
     def barren_batches(self) -> int:
-        """How many of the last batches had nothing to evaluate."""
+        """The number of batches since the last one with something to evaluate."""
         chosen = (entry.batch for entry in self.entries if entry.status != PRUNED)
         return self.next_batch - 1 - max(chosen, default=-1)
 
     @property
     def results(self) -> FloatArray:
-        """(N, M) real results of the evaluated, own units."""
+        """The (N, M) real results of the evaluated entries, in own units."""
         return self._stacked([entry.real for entry in self.evaluated])
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Append a batch: pruned ones that are new, chosen ones that may have been pruned before."""
+        """Append the entries of a batch; a chosen architecture may have been pruned before."""
         for entry in entries:
             earlier = self._entries.pop(entry.key, None)
             assert earlier is None or earlier.status == PRUNED, f"{entry.key} is {entry.status} already"
@@ -144,14 +147,14 @@ class Ledger:
         self._entries[key] = replace(entry, status=EVALUATED, real=real)
 
     def labels(self, count: int) -> pd.DataFrame:
-        """The first ``count`` that are answered as a table: space, architecture, a column an objective."""
+        """Return the first ``count`` answered entries as a table: space, architecture, and a column per objective."""
         first = self.answered[:count]
         names = {"space": self.config.space, "architecture": [entry.architecture for entry in first]}
         values = self._stacked([entry.real for entry in first])
         return pd.DataFrame(names | dict(zip(self.config.objectives, values.T, strict=True)))
 
     def history(self) -> History:
-        """Real results in the terms of every study; NaN for what was not evaluated."""
+        """Return the history that every kind of study has, with real results; NaN for entries not evaluated."""
         config, entries = self.config, self.entries
         real = self._stacked([entry.real for entry in entries])
         return History(
@@ -165,7 +168,7 @@ class Ledger:
         )
 
     def save(self, path: Path) -> None:
-        """Write history.parquet, atomically: the columns of every study, then what was predicted and decided."""
+        """Write history.parquet atomically: the columns of ``History``, then decisions and predictions."""
         decided = {name: [getattr(entry, name) for entry in self.entries] for name in DECIDED}
         frame = self.history().to_frame().assign(**decided)
         names = _predicted_columns(self.config)
@@ -177,7 +180,7 @@ class Ledger:
         """Read what ``save`` wrote.
 
         Raises:
-            StudyError: the file is truncated, no Parquet file, or lacks columns.
+            StudyError: the file is truncated, not a Parquet file, or lacks columns.
         """
         history = History.load(path, config.objectives)
         try:
@@ -211,5 +214,5 @@ class Ledger:
 
 
 def _predicted_columns(config: SearchConfig) -> list[str]:
-    """Columns of a guided search's history with predictions: median, low and high of every objective."""
+    """Return the names of the columns of predictions: median, low and high of every objective."""
     return [f"{name} predicted{bound}" for name in config.objectives for bound in BOUNDS]

@@ -1,4 +1,7 @@
-"""The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
+"""The Pareto gate and the surrogate's proposals for an Optuna study that the user runs.
+
+Twin: another trial of the same network, by ``architecture_key``.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -41,54 +44,55 @@ from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
 from studies.tables.rows import spelled_notation
 
-MOST_UNLIKE = 3  # trials in a row that are not what was proposed, before no more are
+MOST_UNLIKE = 3  # consecutive trials of other networks than proposed, after which proposing stops
 
-A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
+A = TypeVar("A", bound=Hashable, default=Any)  # unknown if the space is given by name
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
 
 
 class ParetoGate(Generic[A]):
-    """Prunes trials that cannot be expected to move the study's front, before they are trained or measured.
+    """Prunes trials that are not expected to improve the study's front, before they are trained or measured.
 
     The front consists of the study's completed trials that meet the constraints. A gate belongs to one study; the
     study's threads (``n_jobs``) can share it. A pickled or copied gate takes a front of its own from the study.
 
-    What the gate decided is in ``trial.user_attrs``:
+    The gate records its decisions in ``trial.user_attrs``:
 
     - ``architecture`` of every trial that was checked;
-    - ``predicted``: low, median and high of every objective; not for twins, which are of the same network as another
+    - ``predicted``: low, median and high of every objective; not for twins, which have the same network as another
       trial;
     - ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned trial; twins are pruned at stage 0.
 
-    A trial that ``suggest`` prunes, because its genes do not go together, has none of these. If the objective returns
+    A trial that ``suggest`` prunes because its genes form no architecture has none of these. If the objective returns
     results for a trial that was pruned, they are ignored, unless it has called
     ``trial.set_user_attr("evaluated", True)``.
 
-    Failed trials have no results; the model learns where they are, and proposes fewer networks like them.
+    Failed trials have no results. The gate learns what they have in common, and proposes fewer networks like them.
 
-    Trials that are older than the gate have no ``architecture``, unless their parameters are those of ``suggest``, and
-    Optuna does not let finished trials be changed. To learn from them, begin a new study, and for each of
+    Trials from before the gate have no ``architecture``, unless their parameters are those of ``suggest``, and Optuna
+    does not allow finished trials to be changed. To learn from them, create a new study, and for each of
     ``old.trials`` call ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
 
     NOTE: on SQLite, Optuna 5.0 may give one queued trial to two threads and raise "Cannot tell a COMPLETE trial".
     With ``n_jobs`` and ``enqueue_callback``, keep the study in a ``JournalStorage``.
 
     Args:
-        space: writes and reads the notation of architectures; or its name.
-        goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
-        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
-        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
+        space: a search space or its name.
+        goals: one for each value of the study, in the same order, such as ``max:accuracy@cifar10``.
+        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once per process, if None.
+        to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. If it is on an objective that
-            is no goal, your objective function has to store the real value in the trial's user attribute of that name;
-            without it the trial does not join the front.
+            is not a goal, your objective function has to store the real value in the trial's user attribute of that
+            name; without it the trial does not join the front.
         risk: accepted probability, in (0, 0.5), that an architecture is better than the gate assumes, divided equally
             among the objectives; or one for each objective by name, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
-        to_params: architecture to the parameters that the study's objective suggests; those of ``suggest`` if None.
+        to_params: converts an architecture to the parameters that the objective function suggests; those of
+            ``suggest`` if None.
 
     Raises:
-        ValueError: an unknown space, a bad goal, constraint, risk or best value.
+        ValueError: the space is unknown, or a goal, constraint, risk or best value is invalid.
 
     Example:
         >>> gate = ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])  # doctest: +SKIP
@@ -118,12 +122,12 @@ class ParetoGate(Generic[A]):
         self.space: SearchSpace[A] = self._advisor.space
         self._genes = tuple(gene_distributions(self.space.sampled_sizes))
         self._to_params = to_params or self._gene_params
-        self._unlike = 0  # trials in a row that are other networks than were proposed for them
-        self._study_name = ""  # of the study that it was first asked about
+        self._unlike = 0  # consecutive trials of other networks than were proposed for them
+        self._study_name = ""  # of the first study that the gate was used with
         self._lock = RLock()
-        self._added: set[int] = set()  # trial numbers
+        self._added: set[int] = set()  # numbers of completed trials that were processed
         self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
-        self._unknown: set[int] = set()  # numbers of those that tell no architecture
+        self._unknown: set[int] = set()  # numbers of finished trials without a known architecture
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
@@ -137,18 +141,18 @@ class ParetoGate(Generic[A]):
         return self._advisor.gate
 
     def suggest(self, trial: optuna.Trial) -> A:
-        """An architecture from the study's sampler, or from the queue: a categorical parameter a gene.
+        """Return an architecture from the study's sampler or queue, with one categorical parameter per gene.
 
         Raises:
-            optuna.TrialPruned: the genes do not go together.
-            ValueError: the trial was queued with other choices.
+            optuna.TrialPruned: the genes form no architecture.
+            ValueError: the trial was queued with parameters outside these choices.
         """
         sizes = self.space.sampled_sizes
         try:
             genes = [
                 trial.suggest_categorical(gene, range(size)) for gene, size in zip(self._genes, sizes, strict=True)
             ]
-        except ValueError as e:  # of a queue that somebody else has filled
+        except ValueError as e:  # the trial was queued by somebody else
             wanted = f"{', '.join(self._genes)} of {self.space.name}, as its sampled_sizes says"
             raise ValueError(f"ParetoGate: expected trial {trial.number} to have {wanted}, got: {e}.") from e
         try:
@@ -157,20 +161,21 @@ class ParetoGate(Generic[A]):
             raise optuna.TrialPruned(str(error)) from None
 
     def check(self, trial: optuna.Trial, architecture: A) -> None:
-        """Let a trial go on, or prune it.
+        """Prune a trial, or let it continue.
 
-        A trial is also pruned where another one, completed or still running, is of the same network, or of the same
-        architecture in spaces that also run what does not matter. So nothing is evaluated twice, however many workers
-        there are; two that begin the same network in the same moment may both be pruned.
+        A trial is also pruned if another one with the same network (``architecture_key``) is completed or running, so
+        no network is evaluated twice, however many workers there are. Two trials that start with the same network at
+        the same moment may both be pruned.
 
-        A trial of no study, as to call the objective once more with the best of its parameters, goes on.
+        A trial without a study, such as a ``FixedTrial`` to call the objective again with the best parameters, is never
+        pruned.
 
-        NOTE: to Optuna a trial whose worker died is still running. A storage with heartbeats tells it apart.
+        NOTE: Optuna regards a trial whose worker died as running, unless the storage has heartbeats.
 
         Raises:
             optuna.TrialPruned: with the reason.
-            ValueError: the study's directions or names are not those of the goals, it is not the study that the gate
-                was asked about before, or the predictor knows no such objectives.
+            ValueError: the study's directions or names differ from the goals', it is another study than before, or the
+                predictor lacks an objective and does not learn.
         """
         if not hasattr(trial, "study"):
             return
@@ -190,7 +195,7 @@ class ParetoGate(Generic[A]):
         if (proposed := trial.user_attrs.get(ARCHITECTURE)) is not None:
             alike = proposed == notation or self._key_of(proposed) == key
             self._compare(trial.number, proposed, notation, alike=alike)
-        trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
+        trial.set_user_attr(ARCHITECTURE, notation)  # set before comparing: of two workers at least one sees the other
         twin = self._twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
@@ -201,7 +206,7 @@ class ParetoGate(Generic[A]):
             prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
     def _compare(self, number: int, proposed: str, notation: str, *, alike: bool) -> None:
-        """Warn of a trial that is another network than was proposed for it, and count those in a row."""
+        """Warn if a trial has another network than was proposed for it, and count consecutive ones."""
         self._unlike = 0 if alike else self._unlike + 1
         if self._unlike in (1, MOST_UNLIKE):
             more = f" {MOST_UNLIKE} in a row were not: no more are proposed." if self._unlike == MOST_UNLIKE else ""
@@ -211,24 +216,25 @@ class ParetoGate(Generic[A]):
             )
 
     def _key_of(self, notation: object) -> str:
-        """Key of a proposed architecture; "" where the notation spells none."""
+        """Return the key of a proposed architecture; "" if the notation is invalid."""
         try:
             return self.space.architecture_key(self.space.parse(spelled_notation(notation)))
         except (ArchitectureError, AttributeError, TypeError):
             return ""
 
     def enqueue(self, study: optuna.Study, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> list[A]:
-        """Put architectures into the study's queue that are expected to add most hypervolume to its front.
+        """Enqueue the architectures with the largest expected hypervolume improvement of the study's front.
 
         Args:
-            study: whose trials were checked by this gate, or carry their notation in the attribute ``architecture``.
-            count: at most so many.
-            guide: how they are searched for and chosen.
-            seed: of the search; another trial in the study draws anew.
+            study: its trials were checked by this gate, or have their notation in the attribute ``architecture``.
+            count: largest number of architectures.
+            guide: options of the search for candidates.
+            seed: seed of the search; the number of trials is added to it.
 
         Returns:
-            Those enqueued, best first; none that a trial has had before, and none where ``MOST_UNLIKE`` in a row were
-            other networks. While an objective is still to be learned, they are drawn at random.
+            The enqueued architectures, best first, none of which a trial has had before. None are enqueued after
+            ``MOST_UNLIKE`` consecutive trials of other networks than proposed. While an objective is still to be
+            learned, they are drawn at random.
 
         Raises:
             ValueError: ``count`` is less than 1, the study is not the gate's, or a trial's attributes cannot be read.
@@ -242,7 +248,7 @@ class ParetoGate(Generic[A]):
             return []
         trials = study.get_trials(deepcopy=False)
         proposed, _ = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
-        # Proposing takes a while, in which another worker may have enqueued the same.
+        # Proposing takes time, in which another worker may have enqueued the same networks.
         tried = {entry.key for entry in self._tried(study.get_trials(deepcopy=False))}
         chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
@@ -253,34 +259,34 @@ class ParetoGate(Generic[A]):
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
-        """Make one entry a network: of twins, the trial with results, or else one that failed."""
+        """Return one entry per network: of several trials, one with results, or else one that failed."""
         known = [trial for trial in trials if self._is_known(trial)]
         known.sort(key=lambda trial: (has_results(trial), trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
-        """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting.
+        """Return a callback for ``study.optimize`` that enqueues ``count`` architectures whenever no trial is waiting.
 
         Raises:
-            ValueError: ``count`` is no whole number of 1 or more.
+            ValueError: ``count`` is not a whole number of 1 or more.
         """
         return partial(self._fill, checked_whole("gate: count", count, 1), guide, seed)
 
     def _fill(self, count: int, guide: Guide | None, seed: int, study: optuna.Study, trial: FrozenTrial) -> None:
-        with self._lock:  # of several threads the first fills the queue for all
+        with self._lock:  # the first of several threads fills the queue for all
             if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
                 self.enqueue(study, count, guide=guide, seed=seed)
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callback:
-        """For ``study.optimize``: the model learns from the study's results, each time ``every`` more are there.
+        """Return a callback for ``study.optimize`` with which the model learns from the study's results.
 
-        Objectives that the model does not know, of a device of your own, are learned so too; until then only
-        networks that another trial already has are pruned.
+        Objectives that the model does not know, such as the latency of your own device, are learned too; until then
+        only twins are pruned.
 
         Args:
-            every: completed trials.
-            adapt: a table of results (space, architecture, a column an objective) to a better predictor;
-                ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
+            every: completed trials after which the model learns again.
+            adapt: returns a better predictor, given a table of results with columns space, architecture and one per
+                objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learn_every(every, adapt)
         return self._learn
@@ -293,7 +299,7 @@ class ParetoGate(Generic[A]):
         return dict(zip(self._genes, self.space.encode(architecture), strict=True))
 
     def _follow(self, study: optuna.Study) -> None:
-        """Let newly completed trials join the front, and the model learn from them."""
+        """Add newly completed trials to the front, and let the model learn from them."""
         if study.directions != directions(self.gate.goals):
             raise ValueError(
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
@@ -304,7 +310,7 @@ class ParetoGate(Generic[A]):
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         got = study.study_name
         if got == self._study_name and not self._added <= {trial.number for trial in trials}:
-            got = "another study of that name"  # as of a notebook's cell that is run again
+            got = "another study of that name"  # for example, when a notebook's cell is run again
         if got != self._study_name:
             raise ValueError(
                 f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. "
@@ -338,7 +344,7 @@ class ParetoGate(Generic[A]):
                 self._advisor.learn(tried)
 
     def _is_known(self, trial: FrozenTrial) -> bool:
-        """Whether a trial's architecture is known; a finished trial that does not tell it is not asked again."""
+        """Return whether a trial's architecture is known; the answer for a finished trial is cached."""
         if trial.number in self._entries or trial.number in self._unknown:
             return trial.number in self._entries
         is_known = tells_architecture(trial, self.space)
@@ -347,7 +353,7 @@ class ParetoGate(Generic[A]):
         return is_known
 
     def _name(self, trial: FrozenTrial) -> str:
-        """Name of a trial in reasons: its architecture, or else its number."""
+        """Return the name of a trial in reasons: its architecture, or its number if unknown."""
         return self._entry(trial).architecture if self._is_known(trial) else f"trial {trial.number}"
 
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
@@ -360,7 +366,7 @@ class ParetoGate(Generic[A]):
                 )
 
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
-        """Another trial of the same network that is completed or running."""
+        """Return another trial with the same network that is completed or running, or None."""
         for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
             is_candidate = self._is_known(other) and not is_pruned(other)
             if other.number != trial.number and is_candidate and self._entry(other).key == key:
@@ -368,13 +374,13 @@ class ParetoGate(Generic[A]):
         return None
 
     def _results(self, trial: FrozenTrial) -> list[float]:
-        """M real values of a trial, NaN where it tells none that there can be."""
+        """Return the M real values of a trial; NaN for missing and impossible ones."""
         goals = len(self.gate.goals)
         told = results_of(trial, self.space, goals, self.gate.objectives[goals:])
         return self._advisor.possible(told, f"trial {trial.number}")
 
     def _entry(self, trial: FrozenTrial) -> Entry:
-        """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
+        """Return the entry of a trial whose architecture is known, so that it is not proposed again."""
         if trial.number not in self._entries:
             architecture = architecture_of(trial, self.space)
             results = np.array(self._results(trial))

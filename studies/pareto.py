@@ -1,4 +1,7 @@
-"""Pareto fronts and hypervolumes, by moocore. N architectures, M objectives; losses are minimised."""
+"""Pareto fronts and hypervolumes, computed by moocore.
+
+N architectures, M objectives, F front members, P points; losses are minimised.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,10 +19,10 @@ T = TypeVar("T")
 
 
 def pareto_mask(losses: FloatArray) -> BoolArray:
-    """Which rows no other row dominates.
+    """Flag the rows that no other row dominates; equal rows do not dominate each other.
 
     Args:
-        losses: (N, M), minimised, ``MAX_LABEL`` at most. Of equal rows on the front, all are kept.
+        losses: (N, M), minimised; values beyond ±``MAX_LABEL`` count as this.
 
     Returns:
         (N,) flags.
@@ -37,11 +40,11 @@ def pareto_mask(losses: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Front(Generic[T]):
-    """Members that no other member dominates, of all that have joined.
+    """The Pareto front of everything that has joined it.
 
     Attributes:
-        members: F of them, in the order in which they joined.
-        losses: (F, M) theirs, minimised.
+        members: F members in the order in which they joined.
+        losses: (F, M) losses of the members, minimised.
     """
 
     members: Sequence[T]
@@ -49,41 +52,41 @@ class Front(Generic[T]):
 
     @classmethod
     def empty(cls, num_goals: int) -> Self:
-        """A front of M goals without members."""
+        """Return a front without members."""
         return cls((), np.empty((0, num_goals)))
 
     def joined(self, members: Iterable[T], losses: FloatArray) -> "Front[T]":
-        """Return the front after N more members with (N, M) losses have joined, without those that are dominated."""
+        """Return the front of these members and N more with (N, M) losses."""
         everyone, merged = [*self.members, *members], np.vstack([self.losses, losses])
         mask = pareto_mask(merged)
         return Front(list(compress(everyone, mask)), merged[mask])
 
 
 def no_worse(front: FloatArray, points: FloatArray) -> BoolArray:
-    """(P, F) flags of the members of a front (F, M) that are no worse than a point (P, M) in any goal."""
+    """Return (P, F) flags: whether a member of the front (F, M) is no worse than a point (P, M) in every goal."""
     flags = np.ones((len(points), len(front)), dtype=np.bool_)
-    for goal in range(points.shape[1]):  # one at a time: of all together the reduction takes 18 times as long
+    for goal in range(points.shape[1]):  # one at a time: reducing over all goals at once takes 18 times as long
         flags &= front[:, goal] <= points[:, goal, None]
     return flags
 
 
 def complete_mask(losses: FloatArray) -> BoolArray:
-    """(N,) flags of the rows of ``losses`` (N, M) without any NaN."""
+    """Return (N,) flags of the rows of ``losses`` (N, M) without NaN."""
     return np.asarray(~np.isnan(losses).any(axis=1), dtype=np.bool_)
 
 
 def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
-    """The volume that the losses dominate, up to the reference point.
+    """Return the volume that the losses dominate, up to the reference point.
 
     Args:
         losses: (N, M), minimised; rows beyond the reference point add nothing.
         reference_point: (M,), in the same units.
 
     Returns:
-        The product of the objectives' units; 0 without rows.
+        Volume in the product of the objectives' units; 0 without rows.
 
     Raises:
-        ValueError: a NaN, or the reference point has another M.
+        ValueError: there is a NaN, or the reference point does not have M coordinates.
     """
     losses = _checked("hypervolume", losses)
     reference_point = np.asarray(reference_point, dtype=np.float64)
@@ -92,25 +95,25 @@ def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
             f"hypervolume: expected a reference point of {losses.shape[1]} numbers, got {reference_point}. "
             "It has one coordinate for each objective."
         )
-    front = losses[moocore.is_nondominated(losses)]  # moocore looks at all: 25 s for 10,341 rows of six objectives
+    front = losses[moocore.is_nondominated(losses)]  # otherwise 25 s for 10,341 rows of six objectives
     return float(moocore.hypervolume(front, ref=reference_point.clip(-MAX_LABEL, MAX_LABEL)))
 
 
 def hypervolume_ratio(
     found_losses: FloatArray, true_losses: FloatArray, reference_point: FloatArray | None = None
 ) -> float:
-    """How much of the true front's hypervolume the found rows reach.
+    """Return the share of the true front's hypervolume that the found rows reach.
 
     Args:
-        found_losses: (N, M) true losses of what was found.
-        true_losses: (K, M) losses of everything there is.
-        reference_point: (M,), left out the worst of each true loss.
+        found_losses: (N, M) true losses of the architectures found.
+        true_losses: (K, M) losses of all architectures.
+        reference_point: (M,); by default the worst true loss of each objective.
 
     Returns:
         In [0, 1] when the found rows are among the true ones; NaN when the true rows span no volume.
 
     Raises:
-        ValueError: a NaN, or neither true rows nor a reference point.
+        ValueError: there is a NaN, or there are neither true rows nor a reference point.
     """
     true_losses = _checked("hypervolume_ratio", true_losses)
     if reference_point is None:
@@ -128,5 +131,6 @@ def _checked(place: str, losses: FloatArray) -> FloatArray:
     if not complete_mask(losses).all():
         row = int(np.flatnonzero(~complete_mask(losses))[0])
         raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")
-    # Volumes of ten objectives stay finite; of infinite losses moocore 0.3 gives wrong fronts, or none and no process.
+    # Clipped so that volumes of ten objectives stay finite. With infinite losses moocore 0.3 gives wrong fronts or
+    # kills the process.
     return np.clip(losses, -MAX_LABEL, MAX_LABEL)

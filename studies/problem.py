@@ -1,4 +1,7 @@
-"""What an engine sees of a search: new architectures to propose, and batches to evaluate."""
+"""The search as an engine sees it: a source of new architectures, and an evaluator of batches.
+
+N architectures, M objectives, C hard constraints.
+"""
 
 import functools
 import importlib
@@ -20,23 +23,23 @@ from studies.pareto import Front, complete_mask
 
 A = TypeVar("A", bound=Hashable)
 
-MUTATION_STEPS = 4  # from a front member before the next one is tried
-MUTATION_WALKS = 8
-RANDOM_SAMPLES = 1_000  # without a new one, after which a space counts as exhausted
-MAX_ENUMERATED = 100_000  # architectures of a space that is looked through before it counts as exhausted
-CACHED_KEYS = 2**14  # all of NAS-Bench-201, and 40 MB of DARTS with the architectures
-FUTILE_EVALUATIONS = 1_000  # in a row, without one complete answer, before a search gives up
+MUTATION_STEPS = 4  # mutations in a row from one front member
+MUTATION_WALKS = 8  # front members to start from before a random sample is drawn
+RANDOM_SAMPLES = 1_000  # samples without a new architecture after which a space counts as exhausted
+MAX_ENUMERATED = 100_000  # largest space that is enumerated before it counts as exhausted
+CACHED_KEYS = 2**14  # all of NAS-Bench-201, or 40 MB of DARTS including the architectures
+FUTILE_EVALUATIONS = 1_000  # consecutive ones without a complete result after which a search stops
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A batch's answers.
+    """The results of a batch of N architectures.
 
     Attributes:
-        objectives: (N, M) medians in own units, a column a goal.
-        losses: (N, M), the same minimised, worse where soft constraints are broken; see ``preferred_losses``.
-        violations: (N, C), above 0 where a hard constraint is not met.
-        complete: (N,) flags; the numbers of the others may be NaN.
+        objectives: (N, goals) medians in own units.
+        losses: (N, goals) ``preferred_losses``: minimised, and worsened if soft constraints are broken.
+        violations: (N, C) relative violations of hard constraints, above 0 if not met.
+        complete: (N,) flags of the rows without NaN.
     """
 
     objectives: FloatArray
@@ -46,23 +49,23 @@ class Outcome:
 
 
 class Problem(Generic[A]):
-    """A search's budget and memory: no architecture, and no isomorphic twin, is evaluated twice.
+    """The budget and memory of a search, which evaluates no two isomorphic architectures.
 
     Args:
         config: goals, constraints, trials and seed.
         space: the search space.
-        evaluator: answers batches of architectures.
-        recorded: an earlier run's history, which answers before the evaluator does.
+        evaluator: evaluates batches of architectures.
+        recorded: history of an earlier run; its results are used instead of evaluating again.
         on_batch: called after each batch.
-        on_answer: if given, architectures are evaluated one at a time, and it is called after each, with everything
-            that is recorded; what has no complete answer is then spent as well.
-        first: architectures to begin with, half a population of them at most.
-        known: by key, the only architectures to propose; None proposes any of the space.
+        on_answer: if given, architectures are evaluated one at a time, it is called after each with the whole history,
+            and evaluations without a complete result count as trials too.
+        first: architectures for the first population, of which they are half at most.
+        known: the only architectures to propose, by key; None for the whole space.
 
     Raises:
-        ValueError: the space has one architecture, or it draws none of those that are known.
+        ValueError: the space has only one architecture, or it draws none of the known ones.
 
-    NOTE: of first and known, what lies outside ``space.sampled_sizes`` is left out, as it is from every search.
+    NOTE: architectures in first and known outside ``space.sampled_sizes`` are left out, as in every search.
     """
 
     def __init__(
@@ -104,7 +107,11 @@ class Problem(Generic[A]):
 
     @property
     def batch_size(self) -> int:
-        """How many architectures to propose next: a population, or what is left of the trials given by then."""
+        """The number of architectures to propose next: a population, or fewer if the trials are spent before.
+
+        A study that was resumed with more trials stops at its earlier numbers of trials too, so that it repeats the
+        same batches.
+        """
         given = next((x for x in self.config.earlier_trials if x > self.evaluations), self.config.trials)
         return min(self.config.population_size, given - self.evaluations)
 
@@ -115,11 +122,11 @@ class Problem(Generic[A]):
 
     @property
     def num_recorded(self) -> int:
-        """How many architectures are recorded: by an earlier run, or one at a time."""
+        """The number of architectures recorded by an earlier run, or one at a time by this one."""
         return len(self._recorded)
 
     def reserve(self, architecture: A) -> bool:
-        """Take a place in the next batch; False for what is evaluated, or in that batch, already, or not known."""
+        """Reserve a place in the next batch; return False if the architecture is evaluated, reserved or not known."""
         key = self.key(architecture)
         if key in self._reserved or self.history.row_of(key) is not None:
             return False
@@ -131,7 +138,7 @@ class Problem(Generic[A]):
     def fresh(self, count: int) -> list[A]:
         """Reserve up to ``count`` new architectures: neighbours of the front, then random samples.
 
-        Fewer, or none, mean that random samples find nothing new: the space is exhausted, or a large one as good as.
+        Fewer are returned if random samples find nothing new, because the space is exhausted or nearly so.
         """
         found: list[A] = []
         while len(found) < count:
@@ -144,11 +151,11 @@ class Problem(Generic[A]):
         return found
 
     def first_population(self) -> list[A]:
-        """Reserve new architectures for an engine to begin with: given ones, corners of the space, random samples.
+        """Reserve an engine's first population: given architectures, corners of the space, then random samples.
 
-        A corner has the same choice in every gene, such as all the cheapest. Random samples miss these ends
-        of the front: on NAS-Bench-201 with three goals, 200 trials reach 0.996 of the hypervolume with them
-        and 0.978 without (24 seeds), and the worst of 8 seeds at 1,000 trials 0.9985 and 0.9950.
+        A corner has the same choice in every gene, such as the cheapest. Random samples miss these ends of the front:
+        on NAS-Bench-201 with three goals, 200 trials reach 0.996 of the hypervolume with corners and 0.978 without
+        (24 seeds); at 1,000 trials the worst of 8 seeds reaches 0.9985 and 0.9950.
         """
         found = self.warm_start()
         half = self._rng.permutation(len(self._first))[: self.batch_size // 2].tolist()
@@ -157,12 +164,12 @@ class Problem(Generic[A]):
         return found + self.samples(self.batch_size - len(found))
 
     def warm_start(self) -> list[A]:
-        """Reserve the architectures that the search is to begin with, as many as there are trials."""
+        """Reserve the architectures of ``config.warm_start``, at most a batch."""
         return list(itertools.islice(filter(self.reserve, self._warm_start), self.batch_size))
 
     @property
     def undrawn_warm_start(self) -> str:
-        """The notation of the first architecture to begin with that lies outside ``space.sampled_sizes``; else ""."""
+        """The notation of the first warm-start architecture outside ``space.sampled_sizes``; "" if there is none."""
         return next((self.space.format(made) for made in self._warm_start if not self.space.is_drawn(made)), "")
 
     def samples(self, count: int) -> list[A]:
@@ -203,12 +210,12 @@ class Problem(Generic[A]):
         self.stopped = reason
 
     def stop_exhausted(self) -> None:
-        """End the search where no new architecture is found."""
+        """End the search because no new architecture was found."""
         of = "the space is" if self._known is None else "what is known of the space is"
         self.stop(f"{of} exhausted: no new architecture was found")
 
     def evaluate(self, architectures: Sequence[A]) -> Outcome:
-        """Evaluate N reserved architectures, in one call, and record them as the representatives of their keys."""
+        """Evaluate N reserved architectures, each replaced by its space's representative, and record the results."""
         architectures = [self.space.representative(architecture) for architecture in architectures]
         values = self._values(architectures)
         medians = values[:, :, 0]
@@ -225,7 +232,7 @@ class Problem(Generic[A]):
         return Outcome(objectives, losses, beyond, complete)
 
     def _values(self, architectures: Sequence[A]) -> FloatArray:
-        """(N, M, 3) values: the recorded ones, and for the rest the evaluator's."""
+        """Return (N, M, 3) values: recorded ones if there are any, otherwise the evaluator's."""
         rows = [self._recorded.row_of(self.key(a)) for a in architectures]
         values = np.full((len(rows), len(self.config.objectives), 3), np.nan)
         unknown = [index for index, row in enumerate(rows) if row is None]
@@ -269,5 +276,5 @@ class Engine(Protocol):
 
 
 def load_engine(name: str) -> Engine:
-    """The engine of that name; its library is imported only now."""
+    """Return the engine of that name; its library is imported only now."""
     return cast(Engine, importlib.import_module(f"studies.{name}_engine").run)

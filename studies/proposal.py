@@ -1,4 +1,4 @@
-"""One batch of a guided search: a search on the predictions, the gate, and the candidates that add most.
+"""Propose one batch of a guided search: search on predictions, prune by the gate, choose by acquisition.
 
 N candidates, S samples, M objectives.
 """
@@ -29,20 +29,20 @@ from studies.surrogates.memory import JointPredictor, SamplingPredictor, TextPre
 
 A = TypeVar("A", bound=Hashable)
 
-SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by three quantiles of each
-SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
-MOST_LOOKED_AT = 20_000  # known architectures, where an engine has found nothing more: minutes
-LIKELY = (0.05, 0.5, 0.95)  # quantiles that candidates are wanted for, and that samples lie between
+SHORTLIST = 64  # candidates to sample: those with the largest expected improvement from the quantiles LIKELY
+SHORTLIST_OF_ALL = 200  # the same if every architecture is a candidate
+MOST_LOOKED_AT = 20_000  # most known architectures to predict all when an engine finds no new ones; takes minutes
+LIKELY = (0.05, 0.5, 0.95)  # quantiles that rank candidates; samples are clipped to the outer two
 
 
 @dataclass(frozen=True)
 class Model(Generic[A]):
-    """What a guided search asks about architectures without evaluating them.
+    """The surrogate of a guided search.
 
     Attributes:
-        predictor: samples, and quantiles.
-        memory: the same predictor's quantiles, each predicted once.
-        to_text: architecture to the text that it reads, each written once.
+        predictor: gives samples and quantiles.
+        memory: the same predictor with cached quantiles.
+        to_text: converts an architecture to the text that the predictor reads; cached.
     """
 
     predictor: SamplingPredictor
@@ -52,7 +52,7 @@ class Model(Generic[A]):
 
 @dataclass(frozen=True)
 class Candidate(Generic[A]):
-    """An architecture that was looked at, what the gate says of it, and how probable real results are."""
+    """An architecture with the gate's decision and the probability that its evaluation gives a result."""
 
     architecture: A
     key: str
@@ -71,22 +71,21 @@ def propose(
     known: Mapping[str, A] | None = None,
     attempt: int = 0,
 ) -> list[Entry]:
-    """The entries of the next batch: a function of the ledger, and of nothing that happened before it.
+    """Return the entries of the next batch; they depend on the arguments alone, not on earlier calls.
 
     Args:
-        guide: how to choose.
+        guide: options of the search.
         space: the search space.
-        model: predicts.
-        ledger: what is known, and by its config goals, constraints, engine and seed.
-        gate: prunes by the front of the ledger's results, whatever its own is.
-        count: architectures to choose at most.
-        known: by key, the only architectures to choose from, as ``every_architecture`` gives them; None chooses from
-            the space.
-        attempt: another one draws anew for the same batch.
+        model: the surrogate.
+        ledger: the results so far, with the config: goals, constraints, engine and seed.
+        gate: prunes candidates. Its own front is replaced by that of the ledger's results.
+        count: largest number of architectures to choose.
+        known: the only architectures to choose from, by key, see ``every_architecture``; None for the whole space.
+        attempt: part of the seed; another number draws other candidates for the same batch.
 
     Returns:
-        Architectures that the gate pruned now and never before, then up to ``count`` chosen ones. Where every
-        architecture is looked at for each batch, what was pruned counts in the last one.
+        Architectures pruned for the first time, then up to ``count`` chosen ones. With ``guide.exhaustive``, which
+        predicts every architecture for each batch, pruned ones are returned for the last batch only.
     """
     config, batch = ledger.config, ledger.next_batch
     seed = _seed(config, batch, attempt)
@@ -98,11 +97,11 @@ def propose(
     if guide.exhaustive:
         screen.look(every_architecture(space) if known is None else known)
     else:
-        generations = guide.generations + ledger.barren_batches + attempt  # more, where those found nothing new
+        generations = guide.generations + ledger.barren_batches + attempt  # more after batches without candidates
         _search(config, generations, space, screen, seed, known)
     proposed = set(screen.decisions)
     if known is not None and len(known) <= MOST_LOOKED_AT and ledger.barren_batches + attempt:
-        screen.look(known)  # what no engine proposes may still be worth an evaluation
+        screen.look(known)  # architectures that the engine did not propose may still be worth an evaluation
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
     probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
@@ -119,7 +118,7 @@ def propose(
         losses, feasible = _sampled_losses(config, samples)
         feasible &= _answered(shortlist, samples.shape[2])
         best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
-        rest = [row for row in range(len(shortlist)) if row not in best]  # where nothing more is expected of any
+        rest = [row for row in range(len(shortlist)) if row not in best]  # fills up the batch without improvement
         chosen = [shortlist[row] for row in [*best, *rest][:count]]
     if guide.exhaustive and chosen and len(ledger.tried) + len(chosen) < config.trials:
         pruned = []
@@ -139,7 +138,7 @@ def begin(
     known: Mapping[str, A] | None = None,
     attempt: int = 0,
 ) -> list[Entry]:
-    """The entries of a batch chosen without predictions: corners of the space, then random architectures."""
+    """Return the entries of a batch chosen without predictions: corners of the space, then random architectures."""
     seed = _seed(ledger.config, ledger.next_batch, attempt)
     size = max(count, 2)
     inner = replace(ledger.config, trials=size, population_size=size, earlier_trials=(), seed=seed)
@@ -153,7 +152,7 @@ def begin(
 def warm_start(
     space: SearchSpace[A], ledger: Ledger, *, count: int, known: Mapping[str, A] | None = None
 ) -> list[Entry]:
-    """The entries of up to ``count`` architectures that the search is to begin with and that are not recorded yet."""
+    """Return the entries of up to ``count`` architectures of ``config.warm_start`` that are not recorded yet."""
     recorded = {entry.key for entry in ledger.entries}
     given = {space.architecture_key(made): made for made in map(space.parse, ledger.config.warm_start)}
     left = [made for key, made in given.items() if key not in recorded and (known is None or key in known)]
@@ -168,7 +167,7 @@ def _search(
     seed: int,
     known: Mapping[str, A] | None,
 ) -> None:
-    """Let an engine look at some generations, begun with the real front."""
+    """Run an engine on the predictions for some generations, starting from the real front."""
     trials = generations * config.population_size
     inner = replace(config, trials=trials, earlier_trials=(), seed=seed, storage=None, guide=None, warm_start=())
     front = [space.parse(architecture) for architecture in screen.gate.names]
@@ -182,7 +181,7 @@ def _search(
 
 
 def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
-    """Seed of one attempt at a batch; searches with neighbouring seeds share none."""
+    """Return the seed of one attempt at a batch, hashed so that studies with neighbouring seeds share none."""
     return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
 
 
@@ -194,7 +193,7 @@ def _shortlist(
     candidates: Sequence[Candidate[A]],
     pruned: Sequence[Candidate[A]],
 ) -> tuple[list[Candidate[A]], FloatArray]:
-    """Candidates expected to add most by their quantiles, the most promising first; and (goals,) a reference point."""
+    """Return the candidates with the largest expected improvement from quantiles, best first, and a reference point."""
     config = ledger.config
     texts = [model.to_text(candidate.architecture) for candidate in candidates]
     values = model.memory.predict(texts, config.objectives, LIKELY).values
@@ -210,7 +209,7 @@ def _shortlist(
 
 
 def _answered(candidates: Sequence[Candidate[A]], samples: int) -> BoolArray:
-    """(N, S) flags: of as many samples as a result is probable."""
+    """Return (N, S) flags that are true for a share of each candidate's samples: its ``answer_probability``."""
     probability = np.array([candidate.answer_probability for candidate in candidates])
     return np.asarray((np.arange(samples) + 0.5) / samples < probability[:, None], dtype=np.bool_)
 
@@ -218,10 +217,10 @@ def _answered(candidates: Sequence[Candidate[A]], samples: int) -> BoolArray:
 def _drawn(
     config: SearchConfig, guide: Guide, model: Model[A], candidates: Sequence[Candidate[A]], seed: int
 ) -> tuple[FloatArray, bool]:
-    """(N, M, S) samples of what is predicted, or medians alone; and whether those of all objectives belong together.
+    """Return (N, M, S) samples of the predictions, or medians (S = 1), and whether they are joint over objectives.
 
-    NOTE: none lies beyond what is LIKELY. Of a thousand samples some begin with a wrong digit or exponent, and one that
-    promises a millionfold would be all of a mean over samples.
+    NOTE: samples are clipped to the quantiles LIKELY. Some of a thousand samples begin with a wrong digit or exponent,
+    and a single one that is a million times too good would dominate a mean over samples.
     """
     if guide.acquisition == "median":
         return np.array([candidate.decision.values[:, [1]] for candidate in candidates]), False
@@ -235,9 +234,9 @@ def _drawn(
 
 
 def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatArray, *, of_front: bool) -> FloatArray:
-    """(goals,) the worst losses of the real results and of (N, M) predicted medians, or of their front alone.
+    """Return the (goals,) worst losses of the real results and of the (N, M) predicted medians, or of their front.
 
-    NOTE: real results alone would shut out what is better than all of them in one goal and worse in another.
+    NOTE: real results alone would exclude candidates that are better than all of them in one goal and worse in another.
     """
     real, predicted = (preferred_losses(config.goals, config.constraints, values) for values in (results, medians))
     predicted = predicted[complete_mask(predicted)]
@@ -246,7 +245,7 @@ def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatAr
 
 
 def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """(N, S, goals) preferred losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
+    """Return the (N, S, goals) preferred losses and the (N, S) feasibility flags of (N, M, S) samples."""
     count, num_samples = len(samples), samples.shape[2]
     rows = samples.transpose(0, 2, 1).reshape(count * num_samples, -1)
     losses = preferred_losses(config.goals, config.constraints, rows)

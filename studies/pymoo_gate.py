@@ -1,4 +1,7 @@
-"""The Pareto gate, and proposals of the predictor, around a pymoo problem of the user's own."""
+"""The Pareto gate and the surrogate's proposals for a pymoo problem of the user.
+
+N rows, K columns of F, G or H, which are pymoo's objectives, inequality and equality constraints.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
@@ -24,48 +27,49 @@ from studies.ledger import Entry
 from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
 
-A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
+A = TypeVar("A", bound=Hashable, default=Any)  # unknown if the space is given by name
 
 Answer = dict[str, FloatArray]  # one row of F, G and H, or several
 
-EQUALITY = 1e-4  # how far from 0 pymoo lets H be
-MARGIN = 1e-6  # of what pruned rows are told, beyond the worst
+EQUALITY = 1e-4  # pymoo's tolerance for H
+MARGIN = 1e-6  # relative distance of a pruned row's values from the worst ones
 
 
 class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
-    """A problem around another one, of which it evaluates only rows that may still move the front, no network twice.
+    """A problem that evaluates only those rows of another one that may improve the front, and no network twice.
 
     pymoo cannot mark a row as pruned, so a pruned row gets values a little worse than any seen so far, and every
-    algorithm ranks it last. So do rows that are no architecture, and those with a NaN among their results or an
-    infinite objective. Before there is a first result, nothing is pruned. The front consists of the rows that meet the
-    problem's own constraints. A copy, such as that in a copied algorithm, goes on with results of its own.
+    algorithm ranks it last. The same holds for rows that form no architecture, and for those with a NaN among their
+    results or an infinite objective. Before the first result, nothing is pruned. The front consists of the rows that
+    meet the problem's own constraints. A copy, such as that in a copied algorithm, collects its own results.
 
-    A row whose F is NaN has no result; the model learns where these are, and proposes fewer networks like them. If an
-    elementwise problem raises, the results of the rows before are kept, and these are not evaluated again.
+    A row whose F is NaN has no result. The gate learns what such rows have in common, and proposes fewer networks like
+    them. If an elementwise problem raises, the results of the rows before are kept and not evaluated again.
 
     All rows of one architecture get the values of the first one. Variables that ``to_architecture`` ignores must
     therefore not change the results.
 
     Args:
-        problem: minimises the goals' losses, maximised objectives being negated.
-        space: or its name.
-        goals: one for each of the problem's objectives, in its order: ``max:accuracy@cifar10``.
-        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
-        to_architecture: a row of X to its architecture; if None, a row is a genotype of whole numbers.
-        to_row: the inverse, for ``propose``; that of a genotype if None.
-        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, which the algorithm is told as
-            inequality constraints after the problem's own, or ``soft:latency_ms@pixel3<=10``, of the gate alone.
+        problem: minimises the goals' losses; maximised objectives are negated.
+        space: a search space or its name.
+        goals: one for each of the problem's objectives, in the same order, such as ``max:accuracy@cifar10``.
+        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once per process, if None.
+        to_architecture: converts a row of X to its architecture; if None, a row is a genotype of whole numbers.
+        to_row: the inverse, for ``propose``; ``space.encode`` if None.
+        to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
+        constraints: on the goals' objectives. A hard one, such as ``latency_ms@pixel3<=10``, is passed to the
+            algorithm as an inequality constraint, after the problem's own; a soft one, such as
+            ``soft:latency_ms@pixel3<=10``, only affects the gate.
         risk: accepted probability, in (0, 0.5), that an architecture is better than the gate assumes, divided equally
             among the objectives; or one for each objective by name, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
 
     Attributes:
-        decisions: about every row that the gate was asked for, in order.
+        decisions: the gate's decision about every row that it checked, in order.
 
     Raises:
-        ValueError: an unknown space, the goals are not as many as the problem's objectives, a constraint is on
-            another objective, or rows are no genotypes and ``to_architecture`` is missing.
+        ValueError: the space is unknown, the numbers of goals and of the problem's objectives differ, a constraint is
+            on another objective, or ``to_architecture`` is missing although rows are not genotypes.
 
     Example:
         >>> gated = GatedProblem(problem, "nasbench201", goals)  # doctest: +SKIP
@@ -88,7 +92,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
-        mixed = getattr(problem, "vars", None)  # which say their own bounds
+        mixed = getattr(problem, "vars", None)  # mixed variables have their own bounds
         numbers = {} if mixed else {"n_var": problem.n_var, "xl": problem.xl, "xu": problem.xu, "vtype": problem.vtype}
         self._advisor = Advisor(
             space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
@@ -118,7 +122,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._to_architecture = to_architecture or self._decode
         self._to_row = to_row or self.space.encode
         self._answers: dict[str, Answer] = {}  # by architecture key
-        # The first row of each; None once two that differ were told of, and of genotypes, which may have idle genes.
+        # The first row of each architecture, to warn of a second one. None after the warning, and for genotypes, where
+        # genes without effect may differ.
         self._rows: dict[A, Any] | None = {} if to_architecture else None
         self._evaluated: list[Entry] = []
 
@@ -128,12 +133,12 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return self._advisor.gate
 
     def propose(self, count: int, *, guide: Guide | None = None, seed: int = 0) -> NDArray[Any] | Population:
-        """Rows that are expected to add most hypervolume to the front, none evaluated before.
+        """Return the rows with the largest expected hypervolume improvement, none evaluated before.
 
         Returns:
-            Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it. Of mixed
-            variables a population, since pymoo takes no other. No rows, and a warning, where every candidate is
-            pruned or was evaluated before.
+            Up to ``count`` rows, best first, as an algorithm's ``sampling`` or to be evaluated and passed to ``tell``;
+            a population for mixed variables, because pymoo accepts nothing else. If every candidate is pruned or was
+            evaluated before, there are no rows, and a warning is given.
 
         Raises:
             ValueError: ``count`` is less than 1, or there is no front yet and the gate's constraints forbid every
@@ -148,7 +153,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     @property
     def _is_mixed(self) -> bool:
-        """Whether rows are of pymoo's mixed variables, by name."""
+        """Whether rows are dictionaries of pymoo's mixed variables."""
         return bool(getattr(self, "vars", None))
 
     def _as_rows(self, architectures: Sequence[A]) -> NDArray[Any] | Population:
@@ -172,9 +177,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return Population.new(X=rows) if rows.dtype == object else rows
 
     def _refuse_unmet(self, pruned: Sequence[Entry]) -> None:
-        """Refuse to go on if the gate prunes architectures for constraints before there is any front.
+        """Raise if there is no front yet and the gate's constraints prune every candidate.
 
-        An algorithm that begins with no rows would fail in pymoo, without a word of the constraint.
+        Otherwise an algorithm that starts without rows would fail in pymoo with an error that does not mention the
+        constraint.
         """
         if pruned and not self.gate.names:
             raise ValueError(
@@ -183,15 +189,15 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             )
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
-        """For ``minimize``: the model learns from the results after a generation, when ``every`` more are there.
+        """Return a callback for ``minimize`` with which the model learns after a generation from the results so far.
 
-        Objectives that the model does not know, of a device of your own, are learned so too; until then nothing is
-        pruned.
+        Objectives that the model does not know, such as the latency of your own device, are learned too; until then
+        nothing is pruned.
 
         Args:
-            every: evaluated rows.
-            adapt: a table of results (space, architecture, a column an objective) to a better predictor;
-                ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
+            every: evaluated rows after which the model learns again.
+            adapt: returns a better predictor, given a table of results with columns space, architecture and one per
+                objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learn_every(every, adapt)
         return self._learn_from_results
@@ -220,7 +226,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 found = self._bounded(self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs))
                 names = [name for name in ("F", "G", "H") if name in found]
                 evaluated |= {row: {name: found[name][at] for name in names} for at, row in enumerate(together)}
-        finally:  # of rows before one that raises, too
+        finally:  # also keeps the results of the rows before one that raises
             self._answers |= {keys[row]: answer for row, answer in evaluated.items()}
             self._learn([architectures[row] for row in evaluated], list(evaluated.values()))
         answers = list(self._answers.values())
@@ -235,16 +241,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             out[name] = np.array([answer.get(name, worst) for answer in told])
 
     def _evaluated_together(self, rows: list[int]) -> list[list[int]]:
-        """Group rows into calls of the problem: one a call where it loops over them, else all in one.
+        """Group rows into calls of the problem: one row per call if it loops over them, otherwise all in one call.
 
-        If a row fails, the results of the calls before it are kept.
+        So if a row of an elementwise problem fails, the results of the rows before it are kept.
         """
         problem = self.problem
         is_looped = problem.elementwise and isinstance(problem.elementwise_runner, LoopedElementwiseEvaluation)
         return [[row] for row in rows] if is_looped else [rows] * bool(rows)
 
     def _warn_of_ignored(self, X: Any, architectures: Mapping[int, A]) -> None:
-        """Warn once of different rows that mean one architecture; not of real numbers, which many problems round."""
+        """Warn once if different rows mean the same architecture; real rows are exempt, because many problems round."""
         if X.dtype.kind == "f":
             return
         for row, architecture in architectures.items():
@@ -259,7 +265,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 self._rows = None
 
     def _bounded(self, found: Answer) -> Answer:
-        """F, G and H with a column of G more for each hard constraint of the gate."""
+        """Return F, G and H with an additional column of G for each hard constraint of the gate."""
         values = from_losses(self.gate.goals, found["F"])
         own = found.get("G", np.empty((len(values), 0)))
         return {**found, "G": np.hstack([own, violations(self.gate.objectives, self._hard, values)])}
@@ -271,7 +277,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             return None
 
     def _kept(self, rows: list[int], architectures: Mapping[int, A]) -> list[int]:
-        """Those of some rows that the gate lets pass."""
+        """Return the rows that the gate keeps; all of them before the first result."""
         if not self._answers:
             return rows
         decisions = self._advisor.check([architectures[row] for row in rows])
@@ -299,7 +305,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
 
 def _wrong_signs(goals: Sequence[Goal], results: FloatArray) -> list[str]:
-    """What was expected, and what was got, of goals whose first results would be possible if negated."""
+    """Describe the goals whose results are all impossible, but would be possible with the opposite sign."""
     wrong = []
     for goal, values in zip(goals, results.T, strict=True):
         objective, known = Objective.parse(goal.objective), values[~np.isnan(values)]
@@ -310,13 +316,13 @@ def _wrong_signs(goals: Sequence[Goal], results: FloatArray) -> list[str]:
 
 
 def _if_whole(answer: Answer) -> Answer:
-    """One row of F, G and H; nothing if it lacks a number, for an algorithm would rank it by those that it has."""
+    """Return one row of F, G and H, or {} if a number is missing, because algorithms would rank it by the others."""
     lacks = np.isinf(answer.get("F", ())).any() or any(np.isnan(values).any() for values in answer.values())
     return {} if lacks else answer
 
 
 def _meets_constraints(found: Answer) -> NDArray[np.bool_]:
-    """(N,) flags of the rows of F, G and H that meet the problem's own constraints, as pymoo judges; no NaN does."""
+    """Return (N,) flags of the rows that meet all constraints G and H within pymoo's tolerance; NaN meets none."""
     met = np.ones(len(found["F"]), dtype=np.bool_)
     if "G" in found:
         met &= (found["G"] <= 0).all(axis=1)
@@ -326,7 +332,10 @@ def _meets_constraints(found: Answer) -> NDArray[np.bool_]:
 
 
 def _beyond(name: str, answers: FloatArray) -> FloatArray:
-    """A little worse than all answers (N, K): of equalities the farthest from 0, infinite where there are only NaN."""
+    """Return (K,) values a little worse than all answers (N, K); infinite if a column has only NaN.
+
+    For equality constraints H, worse means farther from 0.
+    """
     values = np.abs(answers) if name == "H" else answers
     worst = np.fmax.reduce(np.where(np.isinf(values), np.nan, values), axis=0)
     return np.where(np.isnan(worst), np.inf, worst + MARGIN * (1 + np.abs(worst)))
