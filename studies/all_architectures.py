@@ -1,4 +1,4 @@
-"""Every architecture that a search may look at."""
+"""All architectures of a search: those that are known, or the whole space."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -7,14 +7,14 @@ from spaces import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
 
-MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
+MAX_LOOKED_AT = 1_000_000  # largest space to enumerate; some ten thousand are fast
 
 
 def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
-    """By key, the representatives of all architectures that are known, or else of the space.
+    """Return the representatives of all known architectures by key, or of the whole space if ``known`` is None.
 
     Raises:
-        ValueError: none are known, and the space has too many to look at.
+        ValueError: ``known`` is None, and the space is too large.
     """
     if known is None and space.size > MAX_LOOKED_AT:
         raise ValueError(

@@ -1,16 +1,16 @@
-"""Warnings told where the user's code is, however deep in ours or in an optimiser's they come about."""
+"""Warnings that name the line of the user's code, however deep in other packages they are raised."""
 
 import sys
 import warnings
 from types import FrameType
 
-# Packages whose lines are not the user's.
+# Packages whose frames are skipped.
 INNER = frozenset({"nasrlm", "studies", "converters", "spaces", "optuna", "pymoo"})
 INNER |= {"functools", "contextlib", "concurrent", "threading"}
 
 
 def warn_caller(message: str) -> None:
-    """Warn at the innermost line that is of none of the packages in ``INNER``; here where a thread has none."""
+    """Warn at the innermost line outside the packages in ``INNER``; at this line if there is none in the thread."""
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:

@@ -1,4 +1,4 @@
-"""What a search is asked to do, and its spelling in study.json."""
+"""The configuration of a search, and how it is written to study.json."""
 
 import dataclasses
 import re
@@ -20,25 +20,25 @@ K = TypeVar("K", Goal, Constraint)
 
 
 def without_password(url: str) -> str:
-    """A storage's URL as it may be written down."""
+    """Return a storage's URL with the password masked, so that it can be shown and saved."""
     return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:/@]*):.*@", r"\1@", url))
 
 
 def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
-    """How real results of a space are best searched for: "apart" where isomorphic architectures differ in costs.
+    """Return how twins, isomorphic architectures, should be treated: "apart" if their costs differ, else "once".
 
-    NOTE: on NAS-Bench-201 (accuracy@cifar10, latency_ms@raspi4, energy_mj@edgegpu) one spelling of each cell reaches
-    0.9856 of the table's hypervolume at most.
+    NOTE: on NAS-Bench-201 (accuracy@cifar10, latency_ms@raspi4, energy_mj@edgegpu) one notation of each cell reaches
+    at most 0.9856 of the table's hypervolume.
     """
     costs = any(not Objective.parse(name).is_accuracy for name in objectives)
     return "apart" if space.runs_lost_operations and costs else "once"
 
 
 def parsed(who: str, name: str, given: Any, kind: type[K]) -> tuple[K, ...]:
-    """Goals or constraints, each of which may be spelled.
+    """Return goals or constraints, after parsing those that are strings.
 
     Raises:
-        ValueError: one word, whose letters would be read, or what the kind's ``parse`` refuses.
+        ValueError: a single string is given instead of a list, or one cannot be parsed.
     """
     if isinstance(given, str):
         raise ValueError(f"{who}: expected a list of {name}, got {given!r}. Put it in a list.")
@@ -47,36 +47,36 @@ def parsed(who: str, name: str, given: Any, kind: type[K]) -> tuple[K, ...]:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """One search.
+    """The configuration of a search.
 
     Attributes:
-        space: the name under which the space is known.
-        goals: M goals, each on another objective; or as Goal.parse reads them. Constraints likewise.
-        trials: how many distinct architectures are evaluated.
+        space: name of the search space.
+        goals: M goals on different objectives, or strings for Goal.parse; constraints likewise.
+        trials: number of distinct architectures to evaluate.
         engine: "optuna" or "pymoo".
         sampler: one of ``SAMPLERS[engine]``.
-        constraints: bounds on medians, or on real results; an architecture that breaks one that is not soft is never
-            on the front.
-        population_size: architectures asked for, and evaluated, at a time.
-        seed: of every random draw.
-        evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study; searches in
-            Python say "function" and so on where it is left out.
+        constraints: bounds on medians, or on real results; an architecture that breaks a hard one is never on the
+            front.
+        population_size: number of architectures proposed and evaluated at a time.
+        seed: seed of every random draw.
+        evaluator: kind of the evaluator, such as "surrogate" or "table:true.parquet", to recognise the study. Searches
+            in Python set it, for example to "function", if it is not given.
         storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
-        guide: how a predictor guides a search with real evaluations; None where the engine asks the evaluator.
+        guide: settings of a guided search, in which a predictor chooses real evaluations; None for other searches.
         warm_start: notations of known architectures, evaluated first.
-        twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
-        checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
-            nothing predicts, or it was not told.
-        space_sha256: likewise of a user's own space; ``studies.space_digest.digest_of_space``.
-        earlier_trials: earlier values of ``trials``, ascending, of a study that was resumed with more: populations end
-            at each of them, so that a resumed study proposes the same architectures again.
-        options: of ``nasrlm search``, by name, which need not be repeated where the study is resumed. They decide
-            nothing.
+        twins: whether isomorphic architectures are evaluated "once" for all, or "apart", each separately.
+        checkpoint_sha256: ``Checkpoint.sha256`` of the predictor, so that the study is not resumed with another one; ""
+            without a predictor or if unknown.
+        space_sha256: the same for a user's own space; ``studies.space_digest.digest_of_space``.
+        earlier_trials: ascending earlier values of ``trials``, if the study was resumed with more. A population ends at
+            each of them, so that a resumed study proposes the same architectures again.
+        options: options of ``nasrlm search``, by name, which need not be repeated to resume the study. They do not
+            affect results.
 
     Raises:
-        ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler,
-            without a guide a warm start larger than a population, a risk of an unknown objective, or a storage without
-            a use for it.
+        ValueError: there are no goals or two on one objective, a number is too small, the engine lacks the sampler, a
+            warm start without a guide is larger than a population, a risk is of an unknown objective, or a storage is
+            given for pymoo without a guide.
     """
 
     space: str
@@ -133,28 +133,27 @@ class SearchConfig:
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Everything an evaluator has to answer: the goals' objectives, then those of constraints only."""
+        """All objectives that an evaluator has to give: those of the goals, then those of constraints only."""
         return objectives_of(self.goals, self.constraints)
 
     @property
     def hard_constraints(self) -> tuple[Constraint, ...]:
-        """Constraints that every front member must meet."""
+        """The constraints that every front member must meet."""
         return hard(self.constraints)
 
     @property
     def has_soft_constraints(self) -> bool:
-        """Whether any constraint is a preference."""
+        """Whether any constraint is soft."""
         return len(self.hard_constraints) < len(self.constraints)
 
     def searched(self, space: SearchSpace[A]) -> SearchSpace[A]:
-        """The space as this search sees it: with keys by which architectures are evaluated once."""
+        """Return the space for this search, whose keys decide which architectures are evaluated only once."""
         return Spellings(space) if self.twins == "apart" else space
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``SearchConfig.from_dict`` reads them back.
+        """Return plain JSON values, which ``SearchConfig.from_dict`` reads.
 
-        NOTE: ``earlier_trials`` and ``options`` are written where there are any, so that studies begun without them can
-        be resumed.
+        NOTE: ``earlier_trials`` and ``options`` are written only if not empty, so that older studies can be resumed.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields |= {
@@ -170,10 +169,10 @@ class SearchConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build a config from names and numbers, goals and constraints being strings, the guide an object or None.
+        """Build a config from JSON values: goals and constraints are strings, the guide is an object or None.
 
         Raises:
-            ValueError: an unknown or missing name, or a bad value.
+            ValueError: a name is unknown or missing, or a value is invalid.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         unknown = [name for name in values if name not in names]

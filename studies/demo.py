@@ -39,16 +39,16 @@ SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
 TRIALS = 2000
 MEASURED_FILE = "measured.csv"
-_FREE = dict.fromkeys([*DIGESTS, *MAY_CHANGE])  # in which two demos may differ
+_FREE = dict.fromkeys([*DIGESTS, *MAY_CHANGE])  # settings in which two demos may differ
 
 
 def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool = True) -> StudyResult:
-    """Search, print the front, measure its members in ONNX Runtime, write all to ``out``.
+    """Search, measure the members of the front in ONNX Runtime, print the front, and write all to ``out``.
 
     Args:
-        out: folder of the demo; an earlier demo there is replaced, and nothing else.
-        trials: surrogate evaluations.
-        repeats: timed runs of each member of the front.
+        out: folder of the demo; an earlier demo there is replaced.
+        trials: number of evaluations by the surrogate.
+        repeats: number of timed runs of each front member.
         progress: show bars on stderr.
 
     Raises:
@@ -95,7 +95,7 @@ def _print_front(config: SearchConfig, result: StudyResult, latencies: list[Late
 
 
 def main() -> None:
-    """Command line of the demo."""
+    """Run the command line of the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"))
     out = parser.parse_args().out

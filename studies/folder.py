@@ -1,4 +1,4 @@
-"""A study's folder: one study in it, every file in it whole at every moment."""
+"""A study's folder, which holds one study; its files are written atomically."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,34 +13,34 @@ from studies.config import SearchConfig
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
 FRONT_FILE = "front.csv"
-RUNNING, FINISHED = "running", "finished"  # the status of a study
-CHECKPOINT, SPACE = "checkpoint_sha256", "space_sha256"  # of a config, and of a study in a storage
-DIGESTS = {  # what they are of, and what to do where another is asked for
+RUNNING, FINISHED = "running", "finished"  # statuses of a study
+CHECKPOINT, SPACE = "checkpoint_sha256", "space_sha256"  # names in a config, and in a study in a storage
+DIGESTS = {  # what each digest is of, and advice if another one is given
     CHECKPOINT: ("checkpoint", "Name that checkpoint"),
     SPACE: ("space", "Undo what was changed in its file"),
 }
-MAY_CHANGE = ("trials", "earlier_trials", "options")  # of a config: a study may be given more trials
+MAY_CHANGE = ("trials", "earlier_trials", "options")  # attributes of a config that may change when a study is resumed
 
-NOT_TOLD = "surrogate"  # the evaluator of older studies in Python, whose configs do not tell SPACE, whatever answered
+NOT_TOLD = "surrogate"  # ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE
 
 GO_ON = "Resumed, the search goes on from the results so far (the same command with --resume)."
 
 
 class StudyError(ValueError):
-    """A folder that cannot take, or does not hold, the study that was asked for."""
+    """A study cannot be started, resumed or read."""
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write strict JSON, readable by people; a NaN in it is our own mistake."""
+    """Write indented, strict JSON; a NaN in it raises, because it would be a bug."""
     text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
     write_atomically(path, f"{text}\n".encode())
 
 
 def read_study(folder: Path) -> dict[str, Any]:
-    """The content of a folder's study.json.
+    """Return the content of a folder's study.json.
 
     Raises:
-        StudyError: there is none, or it is not a study's JSON.
+        StudyError: the file is missing, or is not the JSON of a study.
     """
     path = folder / STUDY_FILE
     try:
@@ -57,22 +57,22 @@ def read_study(folder: Path) -> dict[str, Any]:
 
 
 def config_given(folder: Path) -> dict[str, Any]:
-    """The config of a folder's study as it is recorded; empty where there is no study."""
+    """Return the recorded config of a folder's study; {} if there is no study."""
     return dict(read_study(folder)["config"]) if (folder / STUDY_FILE).exists() else {}
 
 
 def holds_study(folder: Path) -> bool:
-    """Whether a search has begun to write there."""
+    """Return whether a folder has files of a study."""
     return (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists()
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """``only_one_in`` of a search.
+    """Keep other searches out of a folder; see ``only_one_in``.
 
     Raises:
-        StudyError: another search works there.
-        OSError: it cannot be written.
+        StudyError: another search is running there.
+        OSError: the folder cannot be written.
     """
     try:
         with only_one_in(folder, "search"):
@@ -82,15 +82,15 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchConfig:
-    """Begin a study in a folder, or check that the study in it is the one to resume.
+    """Start a study in a folder, or check that the study in it is the one to resume.
 
     Returns:
-        The config, with the trials that the study was given before.
+        The config with the earlier numbers of trials of the study.
 
     Raises:
-        StudyError: it holds a study and ``resume`` is False, or the study has another config, or more trials; or it
-            holds a front of something else.
-        OSError: it cannot be written.
+        StudyError: the folder holds a study, but ``resume`` is False or the study has another config or more trials; or
+            the folder holds a front.csv without a study.
+        OSError: the folder cannot be written.
     """
     if holds_study(folder):
         if not resume:
@@ -109,7 +109,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
 
 
 def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
-    """The config of a folder's study with the trials and options that it has now, which are written down at once."""
+    """Return the config of a folder's study with the new trials and options, and write these to study.json."""
     study = read_study(folder)
     recorded = study["config"]
     _check_same_config(folder, recorded, config)
@@ -120,7 +120,7 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
             "Resume with as many, or choose another folder."
         )
     more = config.trials > trials
-    options = config.options or recorded.get("options", {})  # resumed in Python, it has none
+    options = config.options or recorded.get("options", {})  # a config made in Python has none
     resumed = replace(config, earlier_trials=(*earlier, trials) if more else earlier, options=options)
     given = {name: value for name, value in resumed.to_dict().items() if name in MAY_CHANGE}
     status = {"status": RUNNING} if more else {}
@@ -129,19 +129,19 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
 
 
 def check_same_digests(place: str, recorded: Mapping[str, Any], config: SearchConfig) -> None:
-    """A study goes on with the checkpoint and the space that it was begun with, as far as both were told.
+    """Check that a study is resumed with the same checkpoint and space; unknown digests are not compared.
 
     Args:
-        place: of the study, in words.
-        recorded: its DIGESTS, perhaps among other values.
-        config: what is asked for.
+        place: place of the study, for messages.
+        recorded: the study's DIGESTS, possibly among other values.
+        config: the new config.
 
     Raises:
-        StudyError: one is another than the config's.
+        StudyError: a digest differs from the config's.
     """
     for name, (what, advice) in DIGESTS.items():
         known, asked = recorded.get(name), getattr(config, name)
-        same_writer = str(known).rpartition(":")[0] == str(asked).rpartition(":")[0]  # else texts may differ by that
+        same_writer = str(known).rpartition(":")[0] == str(asked).rpartition(":")[0]  # same code writes same texts
         if known and asked and same_writer and known != asked:
             raise StudyError(
                 f"{place}: expected the {what} the study was begun with, {known}, got {asked}. "

@@ -1,4 +1,4 @@
-"""A study as its folder holds it, and which of its rows are the front. N architectures, M goals."""
+"""A study loaded from its folder, with its losses and its front. N architectures, M goals."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from studies.pareto import pareto_mask
 
 @dataclass(frozen=True, eq=False)
 class LoadedStudy:
-    """What a study looked for and found.
+    """A study's config and history.
 
-    NOTE: losses and the front are computed once, so the history must not change any more.
+    NOTE: losses and the front are computed once, so the history must not change afterwards.
 
     Attributes:
         config: goals and constraints.
@@ -31,27 +31,27 @@ class LoadedStudy:
 
     @cached_property
     def losses(self) -> FloatArray:
-        """(N, M) of the medians; NaN where there is no answer."""
+        """The (N, M) losses of the medians; NaN if there is no result."""
         return to_losses(self.config.goals, self.history.medians()[:, : len(self.config.goals)])
 
     @cached_property
     def front_rows(self) -> list[int]:
-        """Rows of the history on its front of feasible architectures, best in the first goal first."""
+        """The rows of the history on the front of feasible architectures, best in the first goal first."""
         feasible = np.flatnonzero(self.history.feasible)
         rows = feasible[pareto_mask(self.losses[feasible])]
         return [int(row) for row in rows[np.lexsort(self.losses[rows].T[::-1])]]
 
 
 def load_study(folder: Path | str) -> LoadedStudy:
-    """A finished or running study.
+    """Load a finished or running study.
 
     Raises:
-        StudyError: the folder holds none, or a damaged one.
+        StudyError: the folder holds no study, or a damaged one.
     """
     folder = Path(folder)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its bounds it was warned as it was begun
+            warnings.simplefilter("ignore")  # warnings of its bounds were given when it was begun
             config = SearchConfig.from_dict(read_study(folder)["config"])
     except (ValueError, TypeError) as error:
         if isinstance(error, StudyError):

@@ -1,4 +1,4 @@
-"""Names that are nearly known: most likely misspelled."""
+"""Detect names that are probably misspelled."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from difflib import get_close_matches
 
 
 def nearly_known(name: str, known: Iterable[str], alike: float) -> str | None:
-    """Find the known name that is most like a given one; None if none is.
+    """Return the known name that is most similar to a given one; None if none is similar enough.
 
-    Names of other digits are others: latency_ms@pixel2 is no misspelt latency_ms@pixel3.
+    Names with different digits are never similar: latency_ms@pixel2 is not a misspelled latency_ms@pixel3.
 
     Args:
-        name: given.
-        known: names.
-        alike: how similar the two are at least, in [0, 1] as ``difflib`` has it.
+        name: the given name.
+        known: known names.
+        alike: smallest similarity, in [0, 1], as defined by ``difflib``.
     """
     others = {other: _digits(other) for other in known}
     close = get_close_matches(name, [x for x, digits in others.items() if digits == _digits(name)], n=1, cutoff=alike)

@@ -1,4 +1,4 @@
-"""Optuna's loop: ask a population, evaluate it at once, tell it."""
+"""The engine Optuna: ask for a population, evaluate it in one call, and tell the results."""
 
 from collections.abc import Hashable, Sequence
 from copy import copy
@@ -20,11 +20,11 @@ A = TypeVar("A", bound=Hashable)
 def run(problem: Problem[A]) -> None:
     """Propose and evaluate populations until the problem is done.
 
-    NOTE: for every new trial Optuna looks through all trials of its study, so a sampler that keeps what it needs is
-    given a new study for each population: else 100,000 trials take billions of such looks.
+    NOTE: for every new trial Optuna goes through all trials of its study, billions of steps for 100,000 trials. So a
+    sampler that keeps what it needs gets a new study for each population.
 
-    NOTE: the study that samples is in memory, and a storage is given each population when it is finished:
-    one transaction a trial and not one for each gene, and a resumed search repeats itself exactly.
+    NOTE: sampling uses a study in memory, and finished populations are copied to the storage. This takes one
+    transaction per trial instead of one per gene, and a resumed search repeats itself exactly.
     """
     with quiet(), stored_study(problem.config, is_new=not problem.num_recorded) as stored:
         sampler = DistinctSampler(problem)
@@ -39,7 +39,7 @@ def run(problem: Problem[A]) -> None:
             finished = _tell(study, trials, outcome, problem.config)
             sampler.end_generation(finished)
             if stored is not None:
-                evaluated = problem.history.architectures[-len(trials) :]  # as which representatives they were
+                evaluated = problem.history.architectures[-len(trials) :]  # the representatives that were evaluated
                 stored.extend(_as_they_are(finished, outcome), evaluated)
             if not sampler.reads_trials:
                 study = optuna.create_study(sampler=sampler, directions=directions(problem.config.goals))
@@ -56,7 +56,7 @@ def _ask(study: optuna.Study, sampler: DistinctSampler[A], count: int) -> list[T
 
 
 def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config: SearchConfig) -> list[FrozenTrial]:
-    """Tell losses in the goals' units; an architecture that the evaluator does not know is a pruned trial."""
+    """Tell preferred losses in the goals' units; a trial without a complete result is told as pruned."""
     finished = []
     told = from_losses(config.goals, outcome.losses)
     for trial, objectives, violations, complete in zip(trials, told, outcome.violations, outcome.complete, strict=True):
@@ -70,7 +70,7 @@ def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config
 
 
 def _as_they_are(trials: Sequence[FrozenTrial], outcome: Outcome) -> list[FrozenTrial]:
-    """The same trials with objectives that no soft constraint has made worse."""
+    """Return copies of the trials with the objectives themselves, not worsened by soft constraints."""
     copies = [copy(trial) for trial in trials]
     for trial, objectives, complete in zip(copies, outcome.objectives.tolist(), outcome.complete, strict=True):
         if complete:

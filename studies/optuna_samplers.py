@@ -1,4 +1,4 @@
-"""Optuna's samplers, made to propose whole populations of new and valid architectures."""
+"""Optuna's samplers, adapted to propose populations of new and valid architectures."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,7 +24,7 @@ from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)
 
-ATTEMPTS = 3  # at a proposal that is valid and new, before a fresh architecture takes its place
+ATTEMPTS = 3  # to draw a valid and new proposal, before a fresh architecture replaces it
 
 
 class ExhaustedError(RuntimeError):
@@ -32,10 +32,10 @@ class ExhaustedError(RuntimeError):
 
 
 class DistinctSampler(BaseSampler, Generic[A]):
-    """Another sampler, whose proposals are kept when valid and new, and otherwise drawn again.
+    """Wraps another sampler, and draws again if its proposal is invalid or not new.
 
-    It answers with whole genotypes, so that Optuna's samplers work unchanged on spaces of which most
-    genotypes are invalid; fresh architectures of the problem stand in where a sampler stalls.
+    It samples whole genotypes, so that Optuna's samplers work unchanged on spaces in which most genotypes are invalid.
+    If a sampler finds nothing new, the problem's fresh architectures are used.
     """
 
     def __init__(self, problem: Problem[A]) -> None:
@@ -47,19 +47,19 @@ class DistinctSampler(BaseSampler, Generic[A]):
         self.problem = problem
         self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _MAKERS[problem.config.sampler](problem.config, self.distributions)
-        self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random
-        self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))  # of the study
+        self.is_random = isinstance(self.sampler, RandomSampler)  # then replacements are random too
+        self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))  # all of the study's
         self._first_population = problem.warm_start() if self.is_random else problem.first_population()
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:
-        """A genotype as Optuna's parameters."""
+        """Return a genotype as Optuna's parameters."""
         return dict(zip(self.distributions, genotype, strict=True))
 
     def to_architecture(self, params: Mapping[str, Any]) -> A:
-        """What parameters stand for.
+        """Return the architecture with these parameters.
 
         Raises:
-            ArchitectureError: the genes do not go together.
+            ArchitectureError: the genes form no architecture.
         """
         return self.problem.space.decode([params[name] for name in self.distributions])
 
@@ -74,7 +74,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The genes of a new architecture.
+        """Return the genes of a new architecture.
 
         Raises:
             ExhaustedError: there is none.
@@ -119,7 +119,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
 
 
 class _Generations(BaseGASampler):
-    """Populations and parents kept at hand; Optuna looks through all trials for them at every proposal."""
+    """Keeps populations and parents, which Optuna would otherwise search for in all trials at every proposal."""
 
     def __init__(self, distributions: Mapping[str, BaseDistribution], **options: Any) -> None:
         super().__init__(**options)
@@ -139,7 +139,7 @@ class _Generations(BaseGASampler):
     def get_parent_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
         if generation not in self._parents:
             self._parents[generation] = self.select_parent(study, generation)
-            # What they were selected from is not asked for again.
+            # Earlier populations and parents are not needed again.
             self.populations[generation - 1] = []
             del self._parents[generation - 1]
         return self._parents[generation]
@@ -147,7 +147,7 @@ class _Generations(BaseGASampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The genes of a child; none where there are no two parents, which a crossover draws without asking."""
+        """Return the genes of a child; {} if there are fewer than two parents, because crossover would fail."""
         if len(self.get_parent_population(study, self.get_trial_generation(study, trial))) < 2:
             return {}
         return super().sample_relative(study, trial, search_space)  # type: ignore[safe-super]  # of NSGA-II or III
@@ -163,11 +163,11 @@ class _NSGAIII(_Generations, NSGAIIISampler):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let torch use one thread within this, for many small products.
+    """Limit torch to one thread, for many small products.
 
-    On busy cores, threads that wait for each other take ten times as long.
+    On busy cores, threads wait for each other, which takes ten times as long.
     """
-    import torch  # here: other samplers do without
+    import torch  # imported here: other samplers do without
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -177,7 +177,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-# What makes each of ``SAMPLERS["optuna"]``.
+# Constructors of ``SAMPLERS["optuna"]``.
 _MAKERS: dict[str, Callable[[SearchConfig, Mapping[str, BaseDistribution]], BaseSampler]] = {
     "nsga2": lambda config, genes: _NSGAII(genes, population_size=config.population_size, seed=config.seed),
     "nsga3": lambda config, genes: _NSGAIII(genes, population_size=config.population_size, seed=config.seed),

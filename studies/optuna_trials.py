@@ -1,4 +1,7 @@
-"""What an Optuna trial tells of its network: what it is, what was predicted and found, why it was pruned."""
+"""Read and write the attributes of Optuna trials: architecture, predictions, results, and why a trial was pruned.
+
+M objectives.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,53 +21,53 @@ from spaces.shown import shown
 from studies.history import ascending, median_first
 from studies.tables.rows import spelled_notation
 
-# Attributes of a trial.
+# Names of a trial's attributes.
 ARCHITECTURE, PREDICTED = "architecture", "predicted"
 PRUNED_STAGE, PRUNED_REASON, DOMINATED_BY = "pruned_stage", "pruned_reason", "pruned_by"
-AFTER_ALL = "evaluated"  # true of a pruned trial whose values are results nevertheless; set by the user
-TOLD = ("low", "median", "high")  # of each objective, by name, in the attribute PREDICTED
+AFTER_ALL = "evaluated"  # set to true by the user if a pruned trial was evaluated nevertheless
+TOLD = ("low", "median", "high")  # keys of each objective in the attribute PREDICTED
 
 
 def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
-    """Optuna's word for the direction of each goal."""
+    """Return Optuna's direction of each goal."""
     return [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in goals]
 
 
 def told_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
-    """What a trial tells of (M, 3) median, low and high: each under its name, None for NaN."""
+    """Convert (M, 3) median, low and high to the attribute PREDICTED, by names, with None for NaN."""
     rows = [[None if np.isnan(value) else float(value) for value in row] for row in ascending(predicted)]
     return {name: dict(zip(TOLD, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
 
 
 def read_predictions(objectives: Sequence[str], told: Any) -> FloatArray:
-    """(M, 3) median, low and high of what ``told_predictions`` gave, or of the lists in this order of older studies."""
+    """Convert the attribute PREDICTED back to (M, 3) median, low and high; older studies have lists in this order."""
     if isinstance(told, list):
         return np.array(told, dtype=np.float64)
     return median_first(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
 
 
 def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
-    """A genotype's parameters, one a gene."""
+    """Return the distributions of a genotype's parameters, one for each gene."""
     return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
 
 
 def is_pruned(trial: FrozenTrial) -> bool:
-    """Whether the gate pruned a trial that was not evaluated after all."""
+    """Return whether the gate pruned a trial and the user has not marked it as evaluated nevertheless."""
     return PRUNED_REASON in trial.user_attrs and not trial.user_attrs.get(AFTER_ALL)
 
 
 def has_results(trial: FrozenTrial) -> bool:
-    """Whether a completed trial's values are results, not what stands for a network that the gate pruned."""
+    """Return whether a trial is completed and its values are real results, not substitutes for a pruned trial."""
     return trial.state == TrialState.COMPLETE and not is_pruned(trial)
 
 
 def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, others: Sequence[str]) -> list[float]:
-    """Real values: those of a completed trial, then of objectives that are no goals; NaN where it tells none.
+    """Return the real values of the goals, then those of other objectives from a trial's attributes; NaN if missing.
 
-    Counts such as ``params@onnx`` that a completed trial leaves out are counted.
+    Counts such as ``params@onnx`` that a completed trial lacks are computed.
 
     Raises:
-        ValueError: the attribute of an objective is no number, or that of the architecture spells none.
+        ValueError: the attribute of an objective is not a number, or that of the architecture is malformed.
     """
     is_complete = has_results(trial)
     values = trial.values if is_complete else [None] * num_goals
@@ -75,9 +78,9 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
 
 
 def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
-    """Whether a trial tells its architecture.
+    """Return whether a trial's architecture can be read.
 
-    It does so by its attribute or, if it was completed unchecked, by the genes that ``ParetoGate.suggest`` gave it.
+    It is in the attribute or, for a completed trial that was not checked, in the genes from ``ParetoGate.suggest``.
     """
     if ARCHITECTURE in trial.user_attrs:
         return True
@@ -85,10 +88,10 @@ def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
 
 
 def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
-    """Return the architecture that a trial tells; see ``tells_architecture``.
+    """Return the architecture of a trial; see ``tells_architecture``.
 
     Raises:
-        ValueError: its attribute spells none of the space.
+        ValueError: the attribute is not an architecture of the space.
     """
     if ARCHITECTURE not in trial.user_attrs:
         return _by_genes(trial, space)
@@ -99,20 +102,20 @@ def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
 
 
 def is_counted(trial: FrozenTrial, space: SearchSpace[Any], name: str) -> bool:
-    """Whether an objective that a trial leaves out follows from its architecture."""
+    """Return whether a trial lacks an objective that is a count, so that it follows from the architecture."""
     return name in COUNTS and name not in trial.user_attrs and tells_architecture(trial, space)
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
-    """Whether a trial meets the constraints that the user set on it."""
+    """Return whether a trial meets the constraints that the user set on it."""
     return all(violation <= 0 for violation in trial.constraints.values())
 
 
 def told_number(trial: FrozenTrial, name: str) -> float | None:
-    """The attribute of an objective that is no goal, None where there is none.
+    """Return the attribute of an objective that is not a goal; None if there is none.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
     """
     told = trial.user_attrs.get(name)
     try:
@@ -132,10 +135,10 @@ def _by_genes(trial: FrozenTrial, space: SearchSpace[Any]) -> Any | None:
 
 
 def check_names(study: optuna.Study, goals: Sequence[str]) -> None:
-    """Goals in another order, of one direction, look the same to Optuna: their values would be taken for each other's.
+    """Check that the study's metric names are in the order of the goals, since directions alone may not tell.
 
     Raises:
-        ValueError: the study names a goal in another's place.
+        ValueError: the study has a goal's name in another place.
     """
     names = study.metric_names or goals
     if any(name in goals and name != goal for name, goal in zip(names, goals, strict=True)):
@@ -146,7 +149,11 @@ def check_names(study: optuna.Study, goals: Sequence[str]) -> None:
 
 
 def plain_params(params: Any) -> dict[str, Any]:
-    """Parameters as every storage can write them: NumPy's numbers are not JSON's."""
+    """Return parameters that every storage can write as JSON, with NumPy numbers converted.
+
+    Raises:
+        TypeError: ``params`` is not a mapping, or a value cannot be written as JSON.
+    """
     if not isinstance(params, Mapping):
         raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}

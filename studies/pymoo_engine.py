@@ -1,4 +1,4 @@
-"""pymoo's algorithms over architectures, with the space's own operators."""
+"""The engine pymoo: its algorithms on architectures, with the space's crossover and mutation."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
@@ -18,11 +18,11 @@ from studies.problem import Outcome, Problem
 A = TypeVar("A", bound=Hashable)
 
 CROSSOVER_PROBABILITY = 0.5
-ATTEMPTS = 3  # at a child that is new, before a fresh architecture takes its place
+ATTEMPTS = 3  # to breed new children, before fresh architectures replace the missing ones
 
 
 class SpaceMating(Generic[A]):
-    """pymoo's mating, by the space's crossover and mutation, giving only architectures not met before."""
+    """pymoo's mating by the space's crossover and mutation, which gives only new architectures."""
 
     def __init__(self, problem: Problem[A], selection: TournamentSelection) -> None:
         self.problem = problem
@@ -38,7 +38,7 @@ class SpaceMating(Generic[A]):
         random_state: np.random.Generator,
         **unused: Any,
     ) -> Population:
-        """``n_offsprings`` reserved children; fewer when the space is exhausted."""
+        """Return ``n_offsprings`` reserved children; fewer if the space is exhausted."""
         children: list[A] = []
         for _ in range(ATTEMPTS):
             pairs = self.selection(
@@ -57,7 +57,7 @@ class SpaceMating(Generic[A]):
         return to_population(children)
 
     def _child(self, first: A, second: A, rng: np.random.Generator) -> A:
-        """A crossover, a mutation, or both."""
+        """Return a child by crossover, mutation or both."""
         space = self.problem.space
         if rng.random() >= CROSSOVER_PROBABILITY:
             return space.mutate(first, rng)
@@ -66,7 +66,7 @@ class SpaceMating(Generic[A]):
 
 
 def to_population(architectures: list[A]) -> Population:
-    """pymoo's form: a column of objects."""
+    """Return architectures as a pymoo population, a column of objects."""
     return Population.new(X=np.fromiter(architectures, dtype=object, count=len(architectures))[:, None])
 
 
@@ -95,16 +95,16 @@ def _algorithm(problem: Problem[A]) -> GeneticAlgorithm:
 
 
 def _algorithm_named(sampler: str) -> tuple[Callable[..., GeneticAlgorithm], Callable[..., Any]]:
-    """An algorithm, and how it picks parents."""
+    """Return an algorithm and its tournament for parents."""
     if sampler == "agemoea":
-        from pymoo.algorithms.moo.age import AGEMOEA  # compiles itself, which takes seconds
+        from pymoo.algorithms.moo.age import AGEMOEA  # imported here: it is compiled, which takes seconds
 
         return AGEMOEA, binary_tournament
     return {"nsga2": (NSGA2, binary_tournament), "smsemoa": (SMSEMOA, cv_and_dom_tournament)}[sampler]
 
 
 def _tell(algorithm: GeneticAlgorithm, population: Population, outcome: Outcome) -> None:
-    """Tell complete answers; without any, the next population is random again."""
+    """Pass complete results to the algorithm; without any, the next population is again a first one."""
     known = outcome.complete
     if not known.any():
         return

@@ -1,4 +1,4 @@
-"""What a study found: the front, its hypervolume, and how both are written."""
+"""The result of a study, the front and its hypervolume, and how it is written. M goals, F front members."""
 
 import math
 from collections.abc import Hashable
@@ -22,28 +22,28 @@ from studies.truth import Truth, judge
 
 A = TypeVar("A", bound=Hashable)
 
-EVALUATION = "evaluation"  # names the column that tells which evaluation found a network, counted from 1
-SOFT_MET = "soft_met"  # names the column that tells whether all soft constraints are met
-TRUE = " true"  # ends the name of a column of true values
+EVALUATION = "evaluation"  # name of the column with the number of a member's evaluation, counted from 1
+SOFT_MET = "soft_met"  # name of the column with whether all soft constraints are met
+TRUE = " true"  # suffix of the names of columns with true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """A study's outcome.
+    """The result of a study.
 
     Attributes:
-        front: rows sorted by the first goal, best first: ``architecture``, then each objective with
-            ``median``, ``low`` and ``high`` in its own unit; ``soft_met`` where there are soft constraints.
-        hypervolume: of the front's medians up to ``reference_point``; 0 when nothing is feasible.
-        reference_point: (M,) the worst median of each goal in the history, own units.
-        evaluations: distinct architectures evaluated, with a complete answer.
-        failed: others evaluated, of which the evaluator had no complete answer.
-        pruned: architectures that the gate stopped; of a study with several workers, where this one proposed them.
+        front: rows sorted by the first goal, best first: ``architecture``, then each objective with ``median``, ``low``
+            and ``high`` in its own unit, and ``soft_met`` if there are soft constraints.
+        hypervolume: hypervolume of the front's medians up to ``reference_point``; 0 if nothing is feasible.
+        reference_point: (M,) worst median of each goal in the history, in own units.
+        evaluations: number of evaluated architectures with complete results.
+        failed: number of evaluated architectures without complete results.
+        pruned: number of architectures that the gate pruned; with several workers, of those this one proposed.
         stopped: why the search ended before its trials were spent, or None.
-        unmet: where the front is empty, each hard bound that nothing evaluated meets, with the nearest value.
-        seconds: all finished runs into the study's folder took, without figures.
-        truth: present when a table of true labels was given.
+        unmet: if the front is empty, each hard bound that no evaluated architecture meets, with the nearest value.
+        seconds: total time of all finished runs into the study's folder, without figures.
+        truth: comparison with true labels, if a table of them was given.
     """
 
     front: tuple[dict[str, Any], ...]
@@ -63,7 +63,7 @@ class StudyResult:
         return f"StudyResult({counts}; see front, hypervolume)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         values: dict[str, Any] = {
             "front": list(self.front),
             "hypervolume": self.hypervolume,
@@ -88,7 +88,7 @@ class StudyResult:
 def summarise(
     study: LoadedStudy, *, truth: TableEvaluator[A] | None, stopped: str | None, seconds: float
 ) -> StudyResult:
-    """Everything about a finished study."""
+    """Compute the result of a finished study."""
     losses, rows, goals = study.losses, study.front_rows, study.config.goals
     complete, evaluated = study.history.complete(), np.array(study.history.evaluated, dtype=np.bool_)
     worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(goals))
@@ -107,7 +107,7 @@ def summarise(
 
 
 def _unmet(study: LoadedStudy) -> tuple[str, ...]:
-    """Hard bounds that no evaluated architecture meets, in words."""
+    """Return the hard bounds that no evaluated architecture meets, in words."""
     told = []
     for bound in study.config.hard_constraints:
         values = study.history.medians()[:, study.history.objectives.index(bound.objective)]
@@ -134,14 +134,14 @@ def _front(study: LoadedStudy) -> tuple[dict[str, Any], ...]:
 
 
 def _soft_met(study: LoadedStudy) -> BoolArray:
-    """(F,) whether each median of the front is within all soft bounds."""
+    """Return (F,) flags: whether the medians of a front member meet all soft constraints."""
     medians = study.history.medians()[study.front_rows]
     violations = soft_violations(study.config.objectives, study.config.constraints, medians)
     return np.asarray(violations == 0, dtype=np.bool_)
 
 
 def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None = None) -> None:
-    """Write study.json and front.csv: the results on the front, soft constraints and known true values."""
+    """Write study.json and front.csv; the latter also tells whether soft constraints are met, and known true values."""
     front = _front_table(study)
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
@@ -154,12 +154,12 @@ def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: T
 
 
 def write_front(out: Path, study: LoadedStudy) -> Path:
-    """Write the front.csv of a study that has not finished; the path is returned."""
+    """Write the front.csv of a study that has not finished, and return its path."""
     return _write_front(_front_table(study), out)
 
 
 def _front_table(study: LoadedStudy) -> pd.DataFrame:
-    """A row a member of the front, best in the first goal first, with the number of the evaluation that found it."""
+    """Return a table with a row per front member, best in the first goal first, with the number of its evaluation."""
     rows = study.front_rows
     front = study.history.to_frame().iloc[rows].drop(columns=["order", "feasible"])
     front.insert(0, EVALUATION, study.history.evaluations()[rows].astype(np.int64))

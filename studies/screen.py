@@ -1,4 +1,7 @@
-"""The evaluator of a search on predictions: real results where known, and else what passes the gate."""
+"""The evaluator for a search on predictions, with known real results, and without architectures that the gate prunes.
+
+N architectures, M objectives.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -16,21 +19,20 @@ A = TypeVar("A", bound=Hashable)
 
 
 class Screen(Generic[A]):
-    """Predictions for an engine to search on; an architecture that the gate prunes, or that is likely to have no real
-    results, has no answer.
+    """Gives an engine known results or predictions; NaN if the gate prunes an architecture or it is likely to fail.
 
     Args:
         space: the search space.
-        to_text: architecture to the text that the predictor reads.
-        predictor: answers the gate's levels.
-        gate: knows the front; decides.
-        failures: knows what had no results.
-        prunes: whether its decisions count; otherwise all objectives are predicted at once.
-        results: (M,) real results by architecture key, certain.
+        to_text: converts an architecture to the text that the predictor reads.
+        predictor: gives the quantiles at the gate's levels.
+        gate: prunes by its front.
+        failures: gives the probability that an evaluation has results.
+        prunes: whether the gate prunes; otherwise all objectives are predicted at once.
+        results: (M,) real results by architecture key.
 
     Attributes:
-        decisions: by key, about every architecture without real results, in the order in which they were looked at.
-        architectures: by key, the same.
+        decisions: decisions about architectures without real results, by key, in the order of prediction.
+        architectures: these architectures, by key.
     """
 
     def __init__(
@@ -55,16 +57,16 @@ class Screen(Generic[A]):
         self.architectures: dict[str, A] = {}
 
     def look(self, architectures: Mapping[str, A]) -> None:
-        """Decide about architectures by key, where there is neither a decision nor real results."""
+        """Predict architectures, given by key, and decide about them, unless there is a decision or a real result."""
         new = {key: x for key, x in architectures.items() if key not in self.results and key not in self.decisions}
         texts = [self.to_text(architecture) for architecture in new.values()]
         self.architectures |= new
         self.decisions |= zip(new, self._decide(texts), strict=True)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 3) values at the gate's levels; NaN where pruned, or where a failure is likelier than a result.
+        """Return (N, M, 3) values at the gate's levels; NaN if pruned, or if a failure is more probable than a result.
 
-        NOTE: the levels that the prediction names are the first objective's, others may have a risk of their own.
+        NOTE: the prediction's levels are those of the first objective; others may have another risk.
         """
         keys = [self.space.architecture_key(architecture) for architecture in architectures]
         self.look(dict(zip(keys, architectures, strict=True)))

@@ -1,4 +1,4 @@
-"""A search: an engine proposes, an evaluator answers, a folder keeps the study."""
+"""A search: an engine proposes architectures, an evaluator evaluates them, and a folder holds the study."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from studies.study import check_architectures, close_study, open_study
 from studies.surrogates.surrogate import Surrogate
 
 if TYPE_CHECKING:
-    from nasrlm.predictor import Predictor  # imported for types alone: a search of a table has no use for torch
+    from nasrlm.predictor import Predictor  # only for types: a search of a table does without torch
 
 A = TypeVar("A", bound=Hashable)
 
@@ -46,28 +46,29 @@ def search(
     """Search, and write front.csv, history.parquet, study.json and the figures of ``studies.figures.plots.plot_study``.
 
     Args:
-        config: what to search for.
-        space: the search space, or its name.
-        evaluator: answers ``config.objectives``; a ``nasrlm.Predictor``, a ``Surrogate`` (the same with texts of your
-            own), a ``TableEvaluator``, or your own. A function of a notation returns a value for each objective by its
-            name.
-        out: the study's folder, made when missing.
-        truth: true labels of ``config.objectives``, with which the front found is judged at the end.
-        known: the only architectures to propose, such as a table's; any of the space if None.
-        resume: go on with the study in ``out``. The same seed proposes the same architectures again and the
-            recorded history answers them, so the result equals that of an uninterrupted run. More trials than it was
-            given before go on from there.
+        config: the configuration, without a guide.
+        space: the search space or its name.
+        evaluator: gives ``config.objectives``: a ``nasrlm.Predictor``, a ``Surrogate`` (a predictor with your own
+            texts), a ``TableEvaluator``, your own evaluator, or a function that returns, for a notation, a mapping from
+            objective names to values.
+        out: the study's folder, created if missing.
+        truth: true labels of ``config.objectives``, to judge the final front.
+        known: the only architectures to propose, such as a table's; None for the whole space.
+        resume: continue the study in ``out``, possibly with more trials than before. The same seed proposes the same
+            architectures again, whose results are taken from the history, so the result equals that of an uninterrupted
+            run.
         progress: show a bar on stderr.
-        figures: draw the study in the end.
+        figures: draw the study's figures at the end.
 
     Returns:
-        The front and its measures, as they are in ``study.json``.
+        The front and its measures, as in ``study.json``.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
+        StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false); or
+            its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: the evaluator or the truth lacks an objective, the config is of another space, begins with an
-            architecture that is not known, or has a guide, which ``search_with_model`` follows; the evaluator is none.
+        ValueError: the evaluator or the truth lacks an objective; the config has another space, a warm start that is
+            not known, or a guide, which is for ``search_with_model``; or ``evaluator`` is not an evaluator.
 
     Example:
         >>> import nasrlm
@@ -78,9 +79,9 @@ def search(
         StudyResult(1,000 evaluated, 49 on the front; see front, hypervolume)
 
     Cost:
-        Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
-        5,000 trials, one busy core; isomorphism keys and writing included); TPE takes 17 ms at 1,000 trials, GP already
-        1.5 s with two goals at 38 trials and 4 s with three, and more with every trial.
+        Apart from the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
+        5,000 trials, one busy core, including isomorphism keys and writing). TPE takes 17 ms at 1,000 trials; GP takes
+        1.5 s with two goals and 4 s with three at only 38 trials, and more with every trial.
     """
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
@@ -125,7 +126,7 @@ def _run(
 
         def after_batch(problem: Problem[A]) -> None:
             bar.update(problem.evaluations - bar.n)
-            # While a resumed search is still repeating itself, the file knows more than it does.
+            # While a resumed search repeats its earlier trials, the file has more of them than the problem.
             if len(problem.history) > problem.num_recorded:
                 writer.offer(problem.history)
 

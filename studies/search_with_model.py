@@ -21,7 +21,7 @@ from studies.surrogates.process_adapter import ProcessAdapter, every_network
 
 A = TypeVar("A", bound=Hashable)
 
-JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
+JOURNAL_FILE = "journal.log"  # default storage, in the study's folder
 
 
 def search_with_model(
@@ -37,27 +37,28 @@ def search_with_model(
     progress: bool = False,
     figures: bool = True,
 ) -> StudyResult:
-    """Search with real evaluations, chosen by a model that learns from their results, as ``nasrlm search`` does.
+    """Search with real evaluations that are chosen by a model, which learns from their results, as ``nasrlm search``.
 
     Args:
-        config: what to search for, and by its guide how; by ``nasrlm.optuna.Guide()`` if it has none. Where it names no
-            storage, that is a journal in the study's folder, unless all architectures are looked at.
-        space: the search space, or its name.
-        evaluator: gives real results: a function of a notation that returns a value for each objective by its name, or
-            a ``studies.evaluators.TableEvaluator``, or the like.
-        out: the study's folder, made when missing.
-        predictor: a checkpoint's, of the space; the released one's if None. What it does not know it learns.
-        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        truth: true labels of ``config.objectives``, with which the front found is judged at the end.
-        resume: go on with the study in ``out``, see ``guided_search``.
+        config: the configuration; its guide is ``nasrlm.optuna.Guide()`` if it has none. The default storage is a
+            journal in the study's folder, or none if the guide is exhaustive.
+        space: the search space or its name.
+        evaluator: gives real results: a function that returns, for a notation, a mapping from objective names to
+            values; a ``studies.evaluators.TableEvaluator``; or another real evaluator.
+        out: the study's folder, created if missing.
+        predictor: a predictor for the space; that of the released checkpoint if None. It learns unknown objectives.
+        to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
+        truth: true labels of ``config.objectives``, to judge the final front.
+        resume: continue the study in ``out``, see ``guided_search``.
         progress: show bars on stderr.
-        figures: draw the study in the end.
+        figures: draw the study's figures at the end.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
+        StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false); or
+            its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: an unknown space, the config is of another, evaluator, predictor or truth lack an objective, or the
-            evaluator's answer cannot be used.
+        ValueError: the space is unknown or the config has another one; evaluator, predictor or truth lack an objective;
+            or a result is invalid.
 
     Example:
         >>> import nasrlm
@@ -74,7 +75,7 @@ def search_with_model(
         raise ValueError(f"search: expected an evaluator that tells known and modelled, got {type(real).__name__}.")
     texts = TextMemory.of(to_text or partial(to_measured_text, named))
     storage, adapt = config.storage, None
-    if storage is None and not guide.exhaustive:  # a storage keeps nothing that it prunes
+    if storage is None and not guide.exhaustive:  # a storage does not keep what that prunes
         storage = str(Path(out) / JOURNAL_FILE)
     if guide.adapt_every:
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]

@@ -1,4 +1,4 @@
-"""Whether a user's own space is as it was when a study was begun."""
+"""A digest of a user's own space, to detect changes since a study was begun."""
 
 import hashlib
 from importlib.metadata import version
@@ -11,13 +11,13 @@ from converters.version import code_digest
 from spaces import SearchSpace
 from spaces.registry import space_file
 
-DRAWN = 3  # networks that are looked at; a torch module takes up to a second each
+DRAWN = 3  # networks in the digest; each takes up to a second if it is a torch module
 
 
 def digest_of_space(space: SearchSpace[Any]) -> str:
-    """What writes texts, and 16 hexadecimal digits of a user's own space: its choices, and the texts of a few networks.
+    """Return versions of the code that writes texts, and 16 hexadecimal digits for the choices and some texts.
 
-    A comment in its file changes nothing. "" of other spaces, and where a network cannot be built.
+    A comment in the space's file does not change it. It is "" for other spaces, and if a network cannot be built.
     """
     if space_file(space.address) is None:
         return ""
@@ -26,6 +26,6 @@ def digest_of_space(space: SearchSpace[Any]) -> str:
         digest.update(space.format(architecture).encode())
         try:
             digest.update(to_measured_text(space, architecture).encode())
-        except Exception:  # the user's: the search may do without networks
+        except Exception:  # raised by the user's code; the search may not need networks
             return ""
     return f"{code_digest()}, torch {version('torch')}: {digest.hexdigest()[:16]}"

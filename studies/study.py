@@ -1,4 +1,4 @@
-"""How every study begins and ends, whatever searches."""
+"""Open and close a study, in the same way for every kind of search."""
 
 import warnings
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
@@ -34,25 +34,26 @@ def open_study(
     known: Sequence[A] | None,
     resume: bool,
 ) -> Iterator[tuple[SearchConfig, SearchSpace[A], dict[str, A] | None]]:
-    """Make or open a study's folder and hold it, within this.
+    """Create or open a study's folder and lock it.
 
-    Yields its config, the space as it is searched, and by key all architectures that are known; None if ``known`` is.
+    Yields the study's config, the space with the search's keys, and all known architectures by key, None if ``known``
+    is None.
 
-    A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
+    A new study that fails before its first evaluation is removed, so that a corrected one can use the folder.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed, or one that runs.
+        StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false).
         OSError: ``out`` cannot be written.
-        ValueError: the config is of another space, nothing can meet its constraints, the truth lacks an objective, or a
-            warm start cannot be read or is not known; no study is left behind.
+        ValueError: the config is of another space, its constraints contradict each other, the truth lacks an objective,
+            or a warm start is malformed or not known; no study is left behind.
     """
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
     for doubt in filter(None, (goal.doubt for goal in config.goals)):
-        warnings.warn(doubt, stacklevel=1)  # further out is contextlib
+        warnings.warn(doubt, stacklevel=1)  # further frames are contextlib's
     check_met_together(config.constraints)
     if truth is not None:
-        true_labels(config, truth)  # complains now, not after the search
+        true_labels(config, truth)  # raises now, not after the search
     config = replace(config, space_sha256=digest_of_space(space))
     searched = config.searched(space)
     for notation in config.warm_start:
@@ -73,10 +74,10 @@ def open_study(
 
 
 def check_architectures(space: SearchSpace[A], architectures: Iterable[str], path: Path) -> None:
-    """Whether a space still has the architectures of a history that is gone on with.
+    """Check that a space still has the architectures of the history of a resumed study.
 
     Raises:
-        StudyError: one is no longer of the space.
+        StudyError: an architecture is no longer in the space.
     """
     for row, notation in enumerate(architectures):
         try:
@@ -97,7 +98,7 @@ def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Contai
 
 
 def _has_evaluated(out: Path) -> bool:
-    """Whether the history has more than what a guided search has pruned or chosen."""
+    """Return whether the history has an evaluated architecture, not only pruned and chosen ones."""
     path = out / HISTORY_FILE
     history = pd.read_parquet(path) if path.exists() else pd.DataFrame()
     return not history.empty and ("status" not in history or EVALUATED in history["status"].to_numpy())
@@ -113,13 +114,13 @@ def close_study(
     seconds: float,
     figures: bool,
 ) -> StudyResult:
-    """Write the report of a finished history and, unless nobody will look, its figures."""
-    seconds += float(read_study(out).get("seconds", 0.0))  # of runs that this one went on with
+    """Write the report of a finished history and, if ``figures``, its figures."""
+    seconds += float(read_study(out).get("seconds", 0.0))  # of the runs that were resumed
     study = LoadedStudy(config, history)
     result = summarise(study, truth=truth, stopped=stopped, seconds=seconds)
     write_report(out, study, result, truth=truth)
     if figures:
-        from studies.figures.plots import plot_study  # here: half a second, before mistakes would be told
+        from studies.figures.plots import plot_study  # here: importing takes 0.5 s, which would delay errors
 
         plot_study(out)
     return result

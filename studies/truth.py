@@ -1,4 +1,4 @@
-"""How a front fares by true labels."""
+"""Judge a front by true labels. N rows of a table, M objectives."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ A = TypeVar("A", bound=Hashable)
 
 @dataclass(frozen=True)
 class Truth:
-    """How the found front fares by true labels, those of the table's rows.
+    """The comparison of a found front with the true front of a table.
 
     Attributes:
-        hypervolume_ratio: of the true labels of the found front to the true front, in [0, 1].
-        reference_point: (M,) the worst label of each goal in the table, own units.
-        unknown: front members that the table does not know; the found front is then the one among those
-            evaluated architectures that it does know.
-        left_out: rows of the table with a label missing.
+        hypervolume_ratio: hypervolume of the found front's true labels, relative to the true front; in [0, 1].
+        reference_point: (goals,) worst label of each goal in the table, in own units.
+        unknown: number of front members that are not in the table. The found front is then that of the evaluated
+            architectures in the table.
+        left_out: number of the table's rows without all labels.
     """
 
     hypervolume_ratio: float
@@ -36,7 +36,7 @@ class Truth:
 
 
 def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
-    """(N, M) labels of the rows that have every one of ``config.objectives``, a column each.
+    """Return the (N, M) labels of the rows that have all of ``config.objectives``.
 
     Raises:
         ValueError: the table lacks an objective, or no row has every label.
@@ -58,11 +58,10 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
 
 
 def judge(study: LoadedStudy, truth: TableEvaluator[A]) -> Truth:
-    """Compare with true labels, row by row.
+    """Compare the found front with true labels.
 
-    The found front is predicted: the feasible evaluated architectures that the table knows and that no other
-    such one dominates by predicted medians. Its members count with their true labels, where these meet the
-    constraints.
+    The found front is that of the study's medians among feasible evaluated architectures that are in the table. Its
+    members count with their true labels, if these are feasible.
     """
     config, history = study.config, study.history
     labels = true_labels(config, truth)

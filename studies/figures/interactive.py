@@ -199,5 +199,5 @@ def _axis_titles(goals: Sequence[Goal]) -> dict[str, Any]:
         return {"xaxis_title": labels[1], "yaxis_title": labels[0]}
     up, *across = (Objective.parse(goal.objective).label for goal in goals)  # short ones: goal labels would be cut off
     titles = {axis: {"title": title} for axis, title in zip("xyz", (*across, up), strict=True)}
-    camera = {"eye": {"x": 1.7, "y": 1.7, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.2}}  # so that all titles are visible
+    camera = {"eye": {"x": 1.7, "y": 1.7, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.2}}  # shows all titles
     return {"scene": {f"{axis}axis": title for axis, title in titles.items()} | {"camera": camera}}
