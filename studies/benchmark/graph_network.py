@@ -1,6 +1,6 @@
 """A graph isomorphism network on the canonical graphs, for comparison; needs torch_geometric.
 
-V nodes of a graph, E edges, D width.
+V nodes of a graph, E edges.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from studies.surrogates.features import node_label
 
 WIDTH, LAYERS, DROPOUT = 64, 4, 0.1
 STEPS, BATCH, LEARNING_RATE = 1500, 32, 2e-3
-UNSEEN = 0  # kind of a node that no graph to learn from has
+UNSEEN = 0  # kind of nodes that are in no train graph
 
 
 def gnn(task: Task) -> FloatArray:
-    """Scores of the test rows by a network fitted to the ranks of the labels."""
-    from torch_geometric.data import Batch, Data  # of an extra
+    """Return the scores of the test rows by a graph network fitted to the ranks of the labels."""
+    from torch_geometric.data import Batch, Data  # from an extra
 
     space = task.table.space
     graphs = [to_canonical_graph(to_graph(space, task.table.architectures[row])) for row in task.rows]
@@ -55,7 +55,7 @@ def gnn(task: Task) -> FloatArray:
 
 
 class IsomorphismNetwork(nn.Module):
-    """GIN layers along the edges and against them, mean and logarithmic sum over nodes, one number a graph.
+    """GIN layers along and against the edges, then mean and logarithmic sum over nodes, and one number per graph.
 
     Source:
         Xu et al. 2019, "How Powerful are Graph Neural Networks?", arXiv 1810.00826.
@@ -77,7 +77,7 @@ class IsomorphismNetwork(nn.Module):
         self.head = nn.Sequential(nn.Linear(2 * WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
 
     def forward(self, batch: Any) -> Tensor:
-        """(graphs,) scores."""
+        """Return the (graphs,) scores."""
         from torch_geometric.nn import global_add_pool, global_mean_pool
 
         x = self.kinds(batch.kind) + self.sizes(batch.sizes)
@@ -91,7 +91,7 @@ class IsomorphismNetwork(nn.Module):
 
 
 def _tensors(graph: Graph, known: dict[str, int]) -> dict[str, Tensor | int]:
-    """(V,) kinds, (V, 2) logarithms of channels and resolution, (2, E) edges."""
+    """Return a graph as tensors: (V,) kinds, (V, 2) logarithms of channels and resolution, and (2, E) edges."""
     producer = {x: index for index, node in enumerate(graph.nodes) for x in node.outputs}
     edges = [(producer[x], index) for index, node in enumerate(graph.nodes) for x in node.inputs if x in producer]
     return {

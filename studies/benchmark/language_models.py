@@ -1,4 +1,7 @@
-"""Methods that read text: the regression language model from scratch, from a checkpoint, taught by a process."""
+"""Methods that read text: the regression language model from scratch, from a checkpoint, or taught by a process.
+
+A method returns (N,) scores of the N test rows of a task. Pool: train rows, of which few are labelled.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ from nasrlm.training.train import train
 from studies.benchmark.task import Rows, SpaceTable, Task
 from studies.surrogates.features import feature_groups
 
-ROWS_PER_VALID_ROW = 5  # one label of so many decides which weights are kept; the others are learned from
+ROWS_PER_VALID_ROW = 5  # one of this many labels is held out to choose the weights; the others are learned from
 EVALUATIONS = 6
 ENSEMBLE = 3
-POOL = 2000  # texts that a teacher labels
-NEVER_SECONDS = 1e9  # no state of these short runs is kept
+POOL = 2000  # most texts of the pool without labels, which ``taught`` labels by a process
+NEVER_SECONDS = 1e9  # these short runs save no state to resume from
 SMALL_MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
 OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, dropout=0.1, max_text_tokens=4096)
 
@@ -38,8 +41,8 @@ class LanguageModels:
     """The methods that train or adapt a language model.
 
     Attributes:
-        steps: of every training.
-        checkpoint: folder to start from, for the methods that need one.
+        steps: number of steps of every training.
+        checkpoint: folder of a checkpoint to start from, for the methods that need one.
         device: where torch runs.
     """
 
@@ -49,28 +52,28 @@ class LanguageModels:
     _pools: dict[Path, tuple[Pool, Rows]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scratch(self, task: Task) -> FloatArray:
-        """From random weights, numbers spelled."""
+        """Train from random weights, with numbers predicted as digits."""
         return self._trained(task, self._config(SMALL_MODEL, task.seed), measured=False)
 
     def mse(self, task: Task) -> FloatArray:
-        """The same encoder with one number learned by its squared error."""
+        """Train the same encoder from random weights, with one number that is learned by its squared error."""
         return self._trained(task, self._config(replace(SMALL_MODEL, head="mse"), task.seed), measured=False)
 
     def ensemble(self, task: Task) -> FloatArray:
-        """Mean of the standardised answers of ENSEMBLE smaller models from scratch."""
+        """Return the mean of the standardised scores of ENSEMBLE smaller models from random weights."""
         seeds = [ENSEMBLE * task.seed + member for member in range(ENSEMBLE)]
         answers = [self._trained(task, self._config(OF_ENSEMBLE, seed), measured=False) for seed in seeds]
         mean: FloatArray = np.mean([standardised(answer) for answer in answers], axis=0)
         return mean
 
     def pretrained(self, task: Task) -> FloatArray:
-        """From the checkpoint, all weights learned."""
+        """Fine-tune all weights of the checkpoint."""
         config = self._fine_tuning(self._folder, task.seed)
         slower = config.model_copy(update={"learning_rate": 0.005, "embedding_learning_rate": 5e-4})
         return self._trained(task, slower, self._measured)
 
     def taught(self, task: Task) -> FloatArray:
-        """From random weights, or the checkpoint if there is one: learned from what a process expects of POOL rows."""
+        """Train with labels that a Gaussian process predicts for POOL rows, from the checkpoint if there is one."""
         config = self._config(SMALL_MODEL, task.seed)
         if self.checkpoint is not None:
             config = self._fine_tuning(self.checkpoint, task.seed)
@@ -81,17 +84,17 @@ class LanguageModels:
         return self._answers(task, config, rows, labels, measured)
 
     def adapted(self, task: Task) -> FloatArray:
-        """``nasrlm adapt``: a new objective that is read off the checkpoint's states, nothing else of it moves."""
+        """Adapt as ``nasrlm adapt``: the new objective is predicted from the checkpoint's states, which stay fixed."""
         pool = self._pool(task)
         return self._adapted(task, pool, np.arange(len(task.train)))
 
     def adapted_by_choice(self, task: Task) -> FloatArray:
-        """The same from as many labels of the texts that ``--choose active`` chooses, instead of the task's."""
+        """Adapt to as many labels of rows chosen as by ``--choose active``, instead of the task's random ones."""
         pool, candidates = self._pool(task), np.arange(len(_pool_rows(task)))
         return self._adapted(task, pool, choose_diverse(pool, candidates, len(task.train)))
 
     def _adapted(self, task: Task, pool: Pool, labelled: Rows) -> FloatArray:
-        """Adapt to the labels of these rows of ``_pool_rows``; then rank the test rows."""
+        """Adapt to the labels of these rows of ``_pool_rows``, and return the scores of the test rows."""
         objective = task.target.objective
         labels = np.full(len(pool.texts), np.nan)
         labels[labelled] = task.table.labels(objective)[_pool_rows(task)[labelled]]
@@ -100,15 +103,16 @@ class LanguageModels:
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 
     def _pool(self, task: Task) -> Pool:
-        """What the checkpoint says of ``_pool_rows``, and of drawn architectures where they are fewer than POOL."""
+        """Return the checkpoint's pool of ``_pool_rows`` and, if there are fewer than POOL, of drawn architectures."""
         rows = _pool_rows(task)
         read, of_train = self._read(task.table)
         drawn = np.arange(len(of_train), len(read.texts))
         return read.pool_of(np.concatenate([np.searchsorted(of_train, rows), drawn]))
 
     def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
-        """What the checkpoint says of all train rows of a table, and of architectures drawn like them where they are
-        fewer than POOL; once. And these rows.
+        """Return the checkpoint's pool of all train rows of a table, and these rows; cached.
+
+        If there are fewer rows than POOL, the pool is filled up with architectures drawn like them.
         """
         if table.path not in self._pools:
             rows = np.flatnonzero((table.frame["split"] == "train").to_numpy())
@@ -150,7 +154,7 @@ class LanguageModels:
         )
 
     def _fine_tuning(self, folder: Path, seed: int) -> TrainConfig:
-        """From a checkpoint, whose sizes and number code stay."""
+        """Return the training config to fine-tune a checkpoint, with its sizes and number code."""
         config = self._config(ModelConfig(dropout=SMALL_MODEL.dropout), seed)
         return config.model_copy(update={"initial_checkpoint": folder, "num_digits": NumberCode().num_digits})
 
@@ -158,7 +162,7 @@ class LanguageModels:
         return self._answers(task, config, task.train, task.labels, measured)
 
     def _answers(self, task: Task, config: TrainConfig, rows: Rows, labels: FloatArray, measured: bool) -> FloatArray:
-        """Train on the labels of these rows, a share of them held out to choose weights; then rank the test rows."""
+        """Train on labels of these rows, some of them held out to choose weights; return the test rows' scores."""
         splits = np.where(np.arange(len(rows)) % ROWS_PER_VALID_ROW == 0, "valid", "train")
         examples = _examples(task, task.table.texts(rows, measured), labels, splits)
         lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
@@ -170,7 +174,7 @@ class LanguageModels:
 
 
 def _pool_rows(task: Task) -> Rows:
-    """The labelled rows, then up to POOL others of the train split whose labels are not used."""
+    """Return the labelled rows, then up to POOL other train rows whose labels are not used."""
     others = np.setdiff1d(task.table.split("train", task.target.objective), task.train)
     return np.concatenate([task.train, np.random.default_rng((task.seed, 1)).permutation(others)[:POOL]])
 

@@ -1,6 +1,7 @@
 """Methods that read numbers: counts, trees on graph features or genotypes, Gaussian processes on graph features.
 
-A method gives the N test rows of a task scores, greater where it expects more of the objective.
+A method returns (N,) scores of the N test rows of a task; a greater score means a greater expected label. n train rows,
+F features.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from nasrlm.arrays import FloatArray, standardised
 from studies.benchmark.task import Task
 from studies.surrogates.features import feature_groups, feature_matrix
 
-MANY_LABELS = 1000  # from which on larger trees rank better
+MANY_LABELS = 1000  # number of labels from which larger trees rank better
 
 
 def params(task: Task) -> FloatArray:
-    """Parameters of the canonical graph."""
+    """Rank by the parameters of the canonical graph."""
     return _count(task, "params")
 
 
 def macs(task: Task) -> FloatArray:
-    """Multiply-accumulates of the canonical graph."""
+    """Rank by the multiply-accumulates of the canonical graph."""
     return _count(task, "macs")
 
 
 def lightgbm(task: Task) -> FloatArray:
-    """Boosted trees on graph features."""
-    from lightgbm import LGBMRegressor  # of an extra
+    """Rank by boosted trees on graph features."""
+    from lightgbm import LGBMRegressor  # from an extra
 
     values, _ = feature_matrix(task.table.features(task.rows))
     many = len(task.train) >= MANY_LABELS
@@ -52,13 +53,13 @@ def lightgbm(task: Task) -> FloatArray:
 
 
 def forest(task: Task) -> FloatArray:
-    """A random forest on the genotype, one column a gene and choice."""
+    """Rank by a random forest on the one-hot genotype."""
     forest = RandomForestRegressor(500, max_features=0.3, n_jobs=1, random_state=task.seed)
     return _fitted(forest, _choices(task), task)
 
 
 def lookup(task: Task) -> FloatArray:
-    """A table of what each choice of a gene adds, by ridge regression; a network has the sum of its choices."""
+    """Rank by a lookup table: a contribution of each choice of each gene, fitted by ridge regression, and summed up."""
     values, count = _choices(task), len(task.train)
     model = RidgeCV(np.logspace(-3, 3, 13)).fit(values[:count], task.labels / max(float(task.labels.std()), 1e-9))
     sums: FloatArray = model.predict(values[count:])
@@ -66,27 +67,27 @@ def lookup(task: Task) -> FloatArray:
 
 
 def process(task: Task) -> FloatArray:
-    """A Gaussian process on groups of graph features."""
+    """Rank by a Gaussian process on groups of graph features."""
     return _process(task.groups, task)
 
 
 def process_and_trees(task: Task) -> FloatArray:
-    """Mean of the standardised answers of ``process`` and ``lightgbm``."""
+    """Rank by the mean of the standardised scores of ``process`` and ``lightgbm``."""
     return (standardised(process(task)) + standardised(lightgbm(task))) / 2
 
 
 def transferred(task: Task) -> FloatArray:
-    """``process``, which is also told what one that knows the sources' labels expects of every row."""
+    """Rank by ``process`` with one more feature, the scores of ``expected_by_sources``."""
     return _process([*task.groups, expected_by_sources(task)[:, None]], task)
 
 
 def sources_alone(task: Task) -> FloatArray:
-    """What a process that knows the sources' labels expects; no label of the target is used."""
+    """Rank by a process that has learned from the sources' labels, and from no label of the target."""
     return expected_by_sources(task)[len(task.train) :]
 
 
 def expected_by_sources(task: Task) -> FloatArray:
-    """(n + N,) standardised scores of the task's rows by a process fitted to the ranks in every source.
+    """Return (n + N,) standardised scores of the task's rows by a process fitted to the ranks in each source.
 
     Raises:
         ValueError: the task has no sources.
@@ -103,7 +104,7 @@ def expected_by_sources(task: Task) -> FloatArray:
 
 
 def _choices(task: Task) -> FloatArray:
-    """(n + N, F) one column a gene and choice."""
+    """Return the (n + N, F) one-hot genotypes of the task's rows."""
     choices: FloatArray = OneHotEncoder(sparse_output=False).fit_transform(task.table.genotypes(task.rows))
     return choices
 
@@ -114,7 +115,7 @@ def _process(groups: Sequence[FloatArray], task: Task) -> FloatArray:
 
 
 def _fitted(model: object, values: FloatArray, task: Task) -> FloatArray:
-    """Fit a regressor of scikit-learn's form to the ranks of the labels."""
+    """Fit a regressor with scikit-learn's interface to the ranks of the labels, and return the test rows' scores."""
     count = len(task.train)
     model.fit(values[:count], NormalScores.of(task.labels).forward(task.labels))  # type: ignore[attr-defined]
     scores: FloatArray = model.predict(values[count:])  # type: ignore[attr-defined]

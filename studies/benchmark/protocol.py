@@ -1,4 +1,4 @@
-"""What is compared: objectives, how many labels, how answers are judged. Declarations alone."""
+"""Protocols of the benchmark: objectives, numbers of labels, and the measure of quality."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Judge = Literal["kendall_tau", "spearman_rho"]
 
 @dataclass(frozen=True)
 class Target:
-    """An objective to rank by, in a space; its table is ``<space>.parquet``."""
+    """An objective to rank by, in a space whose table is ``<space>.parquet``."""
 
     space: str
     objective: str
@@ -18,14 +18,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Labels of ``size`` rows, drawn at random from the train split, then all test rows with a label are ranked.
+    """A protocol: labels of ``size`` random train rows are given, and all labelled test rows are ranked.
 
     Attributes:
-        targets: each is ranked by itself.
+        targets: targets, each ranked separately.
         sizes: numbers of labels.
-        judge: the correlation that is reported first; both are kept.
-        sources: other targets whose labels may be used as well.
-        source_labels: how many of them altogether.
+        judge: the rank correlation to sort by; both are recorded.
+        sources: targets of other spaces whose labels may be used too.
+        source_labels: total number of these labels.
         held_out: whether a checkpoint must not know any of the targets' objectives.
     """
 
@@ -48,9 +48,9 @@ DARTS = Target("darts", "short_accuracy@cifar10")
 MNASNET = Target("mnasnet", "proxy_accuracy@imagenet")
 CELL_SPACES = (NASBENCH101, NASBENCH201, NASBENCH_MACRO, DARTS)
 
-# Sizes of NAS-Bench-101 and 201 are those of PINAT (Lu et al., AAAI 2023): 0.02 to 10 % of the published spaces. The
-# devices of NAS-Bench-201 are those of HELP (Lee et al. 2021, arXiv 2106.08630) that the published table has; those of
-# FBNet differ most in kind.
+# Sizes for NAS-Bench-101 and 201 are those of PINAT (Lu et al., AAAI 2023), 0.02 to 10 % of the published spaces. The
+# devices for NAS-Bench-201 are those of HELP (Lee et al. 2021, arXiv 2106.08630) that are in the published table; those
+# for FBNet are of kinds as different as possible.
 PROTOCOLS = {
     "nasbench201-fewlabels": Protocol((NASBENCH201,), (78, 156, 469, 781, 1563)),
     "nasbench101-fewlabels": Protocol((NASBENCH101,), (100, 172, 424, 4236)),
@@ -68,7 +68,7 @@ PROTOCOLS = {
 
 
 def get_protocol(name: str) -> Protocol:
-    """The protocol of this name.
+    """Return the protocol of this name.
 
     Raises:
         ValueError: there is none.

@@ -1,4 +1,4 @@
-"""Every method of ``nasrlm benchmark``: how it ranks test rows, and what it needs."""
+"""The methods of ``nasrlm benchmark``: how they rank test rows, and what they need."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from studies.benchmark.task import Task
 
 @dataclass(frozen=True)
 class Method:
-    """One way to rank test rows; it has ``from_numbers`` or ``from_texts``.
+    """A method that ranks test rows, by either ``from_numbers`` or ``from_texts``.
 
     Attributes:
-        name: on the command line and in results.
-        from_numbers: gives (test rows,) scores by graphs, genotypes or counts.
-        from_texts: gives them by a language model.
-        needs_sources: whether it learns from labels of related objectives, which only some protocols have.
-        checkpoint: whether it starts from one.
-        package: of the extra ``gnn``, that has to be installed; none if empty.
+        name: name on the command line and in results.
+        from_numbers: gives (test rows,) scores from graphs, genotypes or counts.
+        from_texts: gives (test rows,) scores by a language model.
+        needs_sources: whether it learns from labels of other spaces, which only some protocols have.
+        checkpoint: whether it starts from a checkpoint.
+        package: a package of the extra ``gnn`` that it needs; "" for none.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Method:
     package: str = ""
 
     def scores(self, models: LanguageModels, task: Task) -> FloatArray:
-        """(test rows,) scores of a task.
+        """Return the (test rows,) scores of a task.
 
         Raises:
-            ValueError: the method gives something else.
+            ValueError: the scores have another shape or are not finite.
         """
         scores = self._answer(models, task)
         if scores.shape != task.test.shape or not np.isfinite(scores).all():

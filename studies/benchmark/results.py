@@ -1,4 +1,4 @@
-"""Answers' quality, one JSON line each, appended as it comes."""
+"""Results of the benchmark in a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from studies.benchmark.protocol import Judge
 
 @dataclass(frozen=True)
 class Record:
-    """How well one method answered one task.
+    """The quality of one method on one task.
 
     Attributes:
-        settings: hash of what else the answer depends on: table, checkpoint, steps.
-        seconds: that the method took, features and texts included where it was the first to ask for them.
+        settings: hash of what else the result depends on: table, checkpoint, steps.
+        seconds: time of the method, including features and texts if it was the first to need them.
     """
 
     protocol: str
@@ -37,7 +37,7 @@ class Record:
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """Equal for two answers of the same method to the same task under the same settings."""
+        """A key that is equal for results of the same method on the same task with the same settings."""
         return (self.protocol, self.space, self.objective, self.method, self.size, self.seed, self.settings)
 
 
@@ -45,7 +45,7 @@ class Results:
     """The records of a file.
 
     Raises:
-        ValueError: a finished line of the file is no record.
+        ValueError: a complete line of the file is not a record.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,16 +62,16 @@ class Results:
         return self._records[identity]
 
     def add(self, record: Record) -> None:
-        """Append it to the file."""
+        """Append a record to the file."""
         append_line(self._path, asdict(record))
         self._records[record.identity] = record
 
 
 def summary(records: Iterable[Record], judge: Judge) -> list[dict[str, Any]]:
-    """Mean and standard deviation over seeds of every objective, size and method, best method first.
+    """Return mean and standard deviation over seeds for each objective, size and method, best method first.
 
     Returns:
-        One entry each: space, objective, size, method, ``judge``, spread (NaN for one seed), seeds, test_rows, seconds.
+        Rows with space, objective, size, method, ``judge``, spread (NaN for one seed), seeds, test_rows and seconds.
     """
     groups: dict[tuple[str, str, int, str], list[Record]] = {}
     for record in records:

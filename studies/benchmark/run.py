@@ -1,4 +1,4 @@
-"""Asks every method every task of a protocol, once."""
+"""Run every method on every task of a protocol, once."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from studies.benchmark.task import Tables, draw_task
 
 @dataclass(frozen=True)
 class BenchmarkConfig:
-    """What to run.
+    """The configuration of a benchmark run.
 
     Attributes:
-        protocol: its name.
-        methods: of METHODS; all that the protocol and the checkpoint allow if empty.
+        protocol: name of the protocol.
+        methods: names in METHODS; if empty, all that the protocol and the checkpoint allow.
         sizes: numbers of labels; the protocol's own if empty.
-        seeds: number of draws, 0 to seeds - 1.
-        steps: of every training of a language model.
-        checkpoint: folder for the methods that start from one.
-        device: where language models run; others run on the CPU.
+        seeds: number of draws; their seeds are 0 to seeds - 1.
+        steps: steps of every training of a language model.
+        checkpoint: folder of the checkpoint for the methods that start from one.
+        device: where language models run; other methods run on the CPU.
     """
 
     protocol: str
@@ -47,7 +47,7 @@ class BenchmarkConfig:
 
     @property
     def chosen_methods(self) -> tuple[str, ...]:
-        """In the order of METHODS, or as named.
+        """The methods to run, as given or all possible ones in the order of METHODS.
 
         Raises:
             ValueError: there is no such method, or it needs a checkpoint or sources.
@@ -68,18 +68,21 @@ class BenchmarkConfig:
 
 
 def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress: bool = False) -> list[Record]:
-    """Every record of a protocol; those that the file has already are not computed again.
+    """Return all records of a protocol; those in the file are not computed again.
 
-    Cheap methods come first, sizes ascend, and seeds go round last, so that a run that is stopped has the most to say.
+    Methods run one after another, by default the cheapest first, so that a stopped run has complete results of some.
+    Each method runs on every target, for each on ascending sizes, and for each size on all seeds.
 
     Args:
-        path: JSON lines, appended to.
+        config: the configuration.
+        tables: tables of the spaces.
+        path: file of JSON lines, to which records are appended.
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: bad names or numbers, a table, checkpoint or device that cannot be used, too few labels, a
-            checkpoint that knows what the protocol holds out, or a method that gives no finite score of a test row.
-        ImportError: a method's package is not installed; its message names the extra.
+        ValueError: a name or number is invalid; a table, checkpoint or device cannot be used; there are too few labels;
+            the checkpoint knows an objective that the protocol holds out; or a method gives a score that is not finite.
+        ImportError: a method's package is not installed; the message names the extra.
     """
     protocol = get_protocol(config.protocol)
     names, sizes = config.chosen_methods, config.sizes or protocol.sizes
@@ -111,7 +114,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
 def _settings(
     config: BenchmarkConfig, tables: Tables, protocol: Protocol, target: Target, name: str, begun_with: str
 ) -> str:
-    """Hash of the tables, and of what a language model depends on."""
+    """Return a hash of the tables and, for a language model, of its steps and checkpoint."""
     spaces = {target.space, *(source.space for source in protocol.sources)}
     parts = [tables[space].digest for space in sorted(spaces)]
     if METHODS[name].from_texts is not None:
@@ -136,12 +139,12 @@ def _check_held_out(protocol: Protocol, checkpoint: Path | None) -> None:
 
 
 def _finite(value: float) -> float:
-    """A constant answer ranks nothing."""
+    """Return 0 for NaN, the correlation of constant scores."""
     return value if np.isfinite(value) else 0.0
 
 
 def known_targets(protocol: Protocol, checkpoint: Path | None) -> Sequence[str]:
-    """Objectives of a protocol that a checkpoint knows by name: it may have seen their labels."""
+    """Return the objectives of a protocol that a checkpoint knows by name, so that it may have seen their labels."""
     if checkpoint is None:
         return []
     known = set(Checkpoint.from_pretrained(checkpoint).objectives)

@@ -1,6 +1,6 @@
-"""Draws of labelled rows, and what can be read off rows: numbers, genotypes, graphs, texts.
+"""Tasks, which are draws of labelled rows, and tables with the features, genotypes and texts of their rows.
 
-N rows of a task, F features.
+N test rows of a task, n train rows, G genes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Rows = NDArray[np.intp]
 
 
 class SpaceTable:
-    """The rows of one published table; what is read off a row is computed once, when somebody asks.
+    """The rows of one published table; features and texts of a row are computed when needed, and cached.
 
     Raises:
         ValueError: the table cannot be read.
@@ -47,16 +47,16 @@ class SpaceTable:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the file."""
+        """The hash of the file."""
         return file_digest(self.path)
 
     @cached_property
     def architectures(self) -> list[Any]:
-        """Every row's."""
+        """The architectures of all rows."""
         return list(parsed_rows(self.space, self.frame, self.path))
 
     def labels(self, objective: str) -> FloatArray:
-        """(rows,) with NaN where there is none.
+        """Return the (rows,) labels of an objective; NaN if missing.
 
         Raises:
             ValueError: there is no such column.
@@ -66,16 +66,16 @@ class SpaceTable:
         return np.asarray(self.frame[objective].to_numpy(dtype=np.float64, na_value=np.nan))
 
     def split(self, name: str, objective: str) -> Rows:
-        """Rows of a split that have a label of the objective."""
+        """Return the rows of a split that have a label of the objective."""
         known = np.isfinite(self.labels(objective))
         return np.flatnonzero(known & (self.frame["split"] == name).to_numpy())
 
     def features(self, rows: Rows) -> list[Features]:
-        """Counts of the canonical graphs, see ``studies.surrogates.features``."""
+        """Return the features of the canonical graphs, see ``studies.surrogates.features``."""
         return _remembered(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
 
     def texts(self, rows: Rows, measured: bool) -> list[str]:
-        """Canonical or measured ONNX texts."""
+        """Return the measured or canonical ONNX texts of rows."""
         keys = [(measured, row) for row in rows.tolist()]
         return _remembered(
             self._texts,
@@ -84,11 +84,11 @@ class SpaceTable:
         )
 
     def genotypes(self, rows: Rows) -> NDArray[np.int64]:
-        """(N, G) integers."""
+        """Return the (rows, G) genotypes."""
         return np.array([self.space.encode(self.architectures[row]) for row in rows])
 
     def drawn_texts(self, rows: Rows, count: int, measured: bool) -> list[str]:
-        """Of architectures drawn with the choices of these rows, the same whenever they are drawn."""
+        """Return texts of architectures drawn with the frequencies of choices in these rows, always the same ones."""
         if count <= 0:
             return []
         given = pd.Series(self._some(rows.tolist()), self.frame.index[rows], dtype=object)
@@ -102,7 +102,7 @@ class SpaceTable:
 
 
 class Tables:
-    """``<space>.parquet`` of every space, in one folder."""
+    """The tables in a folder, ``<space>.parquet`` for each space."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -116,15 +116,15 @@ class Tables:
 
 @dataclass(frozen=True)
 class Task:
-    """One draw: labels of some rows; all test rows are to be ranked.
+    """One draw of a protocol: labels of some train rows are given, and all test rows are to be ranked.
 
     Attributes:
-        table: of the target.
+        table: table of the target.
         target: the objective to rank by.
-        train: (n,) rows with labels; ``labels`` of them.
+        train: (n,) rows whose labels are given.
         test: (N,) rows to score.
-        seed: by which the train rows were drawn, and for whatever a method draws.
-        sources: tasks of other spaces whose labels are known.
+        seed: seed by which the train rows were drawn, also for random draws of a method.
+        sources: tasks of other spaces, whose labels are given too.
     """
 
     table: SpaceTable
@@ -136,27 +136,27 @@ class Task:
 
     @property
     def labels(self) -> FloatArray:
-        """(n,) of the train rows."""
+        """The (n,) labels of the train rows."""
         return self.table.labels(self.target.objective)[self.train]
 
     @property
     def truth(self) -> FloatArray:
-        """(N,) labels of the test rows, for judges alone."""
+        """The (N,) labels of the test rows, only to judge scores."""
         return self.table.labels(self.target.objective)[self.test]
 
     @property
     def rows(self) -> Rows:
-        """Train rows, then test rows."""
+        """The (n + N,) train rows, then the test rows."""
         return np.concatenate([self.train, self.test])
 
     @cached_property
     def groups(self) -> Sequence[FloatArray]:
-        """Groups of features of ``rows``, see ``studies.surrogates.features.feature_groups``."""
+        """The groups of features of ``rows``, see ``studies.surrogates.features.feature_groups``."""
         return feature_groups(self.table.features(self.rows))
 
 
 def draw_task(protocol: Protocol, tables: Tables, target: Target, size: int, seed: int) -> Task:
-    """The task of a target, a size and a seed; a smaller one's labels are among a larger one's.
+    """Return the task of a target, a size and a seed; the labels of a smaller size are among those of a larger one.
 
     Raises:
         ValueError: the train split has too few labels, or the test split none.
