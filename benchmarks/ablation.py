@@ -66,14 +66,14 @@ from spaces.drawing import draw
 from studies.tables.files import read_table
 
 OBJECTIVE = "accuracy@cifar10"
-NO_ACCURACY = "share@cifar10"  # the same by a name that is decoded after costs
+NO_ACCURACY = "share@cifar10"  # another name for the accuracy, so that it is decoded after costs
 COSTS = ("latency_ms@raspi4", "latency_ms@fpga", "energy_mj@edgegpu")
-CELLS_TO_COUNT = 5  # times as many as are labelled
-EVALUATIONS = 10  # of valid rows in a run
+CELLS_TO_COUNT = 5  # ratio of cells with counts to labelled cells
+EVALUATIONS = 10  # number of evaluations on valid rows in a run
 BATCH = 32
-NO_SETTINGS = ("out", "only", "seeds", "peer")  # which cells of one folder may differ in
-WARMUP = 0.05  # of all steps
-TIMED_STEPS = 40  # or as many as fit
+NO_SETTINGS = ("out", "only", "seeds", "peer")  # attributes of Config in which results in one folder may differ
+WARMUP = 0.05  # share of all steps
+TIMED_STEPS = 40  # or fewer, to take about SECONDS_TO_TIME
 SECONDS_TO_TIME = 60
 Form = Literal["canonical", "flat", "names", "distances", "letters"]
 FORMS: dict[Form, Callable[[str], str]] = {"canonical": str, "names": with_names, "distances": with_distances}
@@ -82,14 +82,19 @@ MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_to
 
 @dataclass(frozen=True)
 class Config:
-    """What to measure.
+    """The configuration of the ablation.
 
     Attributes:
-        rows: labelled train cells; a quarter as many valid, at most four times as many test cells.
-        minutes_per_run: of the processor, in training; evaluations are left out.
-        steps: of every run, instead of minutes.
-        peer: the regress-lm that its rows are of; kept in their settings.
-        model: everything but the head.
+        table: table of NAS-Bench-201.
+        out: folder of the results.
+        rows: number of labelled train cells; there are a quarter as many valid and at most four times as many test
+            cells.
+        seeds: seeds of every variant.
+        minutes_per_run: processor time for training, without evaluations.
+        steps: number of steps of every run, instead of minutes.
+        only: names in VARIANTS; all if empty.
+        peer: the installed regress-lm, which is stored with its results.
+        model: sizes of the model; the head is the variant's.
     """
 
     table: Path
@@ -105,7 +110,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the table."""
+    """A variant of the method, one row of the printed table."""
 
     form: Form = "canonical"
     augment: str = ""
@@ -135,10 +140,10 @@ VARIANTS = {
 
 
 class Ablation:
-    """All cells, those of ``results.jsonl`` read and the others computed.
+    """The results, called cells, for each variant and seed; those in ``results.jsonl`` are not computed again.
 
     Raises:
-        ValueError: ``results.jsonl`` is of other settings.
+        ValueError: ``results.jsonl`` has other settings.
     """
 
     def __init__(self, config: Config) -> None:
@@ -155,7 +160,7 @@ class Ablation:
                 raise ValueError(f"{self._path}: expected cells of {expected}, got others. Choose another --out.")
 
     def run(self, progress: bool) -> None:
-        """Compute what is missing."""
+        """Compute the missing cells."""
         there = {(cell["variant"], cell["seed"]) for cell in self.cells}
         todo = [cell for cell in self._wanted() if cell not in there]
         for name, seed in tqdm(todo, "cells", disable=not progress):
@@ -164,13 +169,16 @@ class Ablation:
             append_line(self._path, self.cells[-1])
 
     def _settings_of(self, name: str) -> dict[str, str]:
-        """Settings stored with a variant's cells; those of a peer name it, and are kept in a run without a peer."""
+        """Return the settings stored with a variant's cells; those of regress-lm include its version.
+
+        Without a peer in the config, the version is left out, so that earlier cells of regress-lm are accepted.
+        """
         if self.config.peer is None or name not in VARIANTS or not VARIANTS[name].peer:
             return self._settings
         return self._settings | {"peer": self.config.peer.identity}
 
     def tau(self, name: str, seed: int) -> float | None:
-        """Kendall τ of a cell; None if it is not there, or all predictions were alike."""
+        """Return the Kendall τ of a cell; None if it is missing, or if all predictions were equal."""
         found = [cell["kendall_tau"] for cell in self.cells if (cell["variant"], cell["seed"]) == (name, seed)]
         tau = found[0] if found else None
         return None if tau is None or math.isnan(float(str(tau))) else float(str(tau))
@@ -200,7 +208,7 @@ class Ablation:
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
         test = examples.split("test")
-        asked = test.objectives if variant.costs == "before" else test.objectives[:1]  # the accuracy is the last
+        asked = test.objectives if variant.costs == "before" else test.objectives[:1]  # the last asked is the accuracy
         if variant.sampled:
             predicted = np.median(predictor.sample(test.texts, asked, SAMPLES, seed), axis=-1)
         else:
@@ -208,7 +216,7 @@ class Ablation:
         return _tau(test, predicted)
 
     def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
-        """The folder of a trained checkpoint."""
+        """Train a model and return the folder of its checkpoint."""
         out = self.config.out / f"{name}-seed{seed}"
         config = TrainConfig(
             table=(self.config.table,),
@@ -230,7 +238,7 @@ class Ablation:
         return out / "checkpoint"
 
     def _steps(self, kind: str, config: TrainConfig, examples: Examples) -> int:
-        """Number of steps that fit into the minutes of a run; timed once for each kind, and written down."""
+        """Return the number of steps that fit into the minutes of a run; measured once for each kind, and saved."""
         if self.config.steps is not None:
             return self.config.steps
         path = self.config.out / f"steps-{kind}.json"
@@ -240,7 +248,7 @@ class Ablation:
         return int(json.loads(path.read_text()))
 
     def _pretrain(self, seed: int) -> Path:
-        """A model of the counts of sampled cells; test cells may be among them, which tells nothing of accuracies."""
+        """Train a model of counts of sampled cells; some may be test cells, but counts reveal no accuracies."""
         drawn, counted = (self.config.out / f"{name}-seed{seed}.parquet" for name in ("drawn", "counted"))
         if not drawn.exists():
             rows = [row._asdict() for row in draw(self._space, CELLS_TO_COUNT * self.config.rows, seed)]
@@ -251,7 +259,10 @@ class Ablation:
         return self._train("counts", Variant(), make_examples(frame, texts, COUNTS), seed, None)
 
     def _examples(self, seed: int, variant: Variant) -> Examples:
-        """Train rows drawn by seed, the same valid and test rows for all; objectives in the order of decoding."""
+        """Return train rows drawn by seed, and the same valid and test rows for all seeds.
+
+        Objectives are in the order of decoding.
+        """
         costs = COSTS if variant.costs else ()
         frame = read_table(self.config.table, require=[OBJECTIVE, *costs])
         frame = frame[frame[OBJECTIVE].notna()]
@@ -280,7 +291,7 @@ class Ablation:
         return [*map(FORMS[form], texts)]
 
     def table(self) -> list[str]:
-        """Lines of Markdown: τ by seed, mean and deviation, and the mean difference to the base on the same seeds."""
+        """Return lines of Markdown: τ by seed, mean and standard deviation, and mean difference to base by seed."""
         seeds = self.config.seeds
         lines = [
             f"| | {' | '.join(f'seed {seed}' for seed in seeds)} | mean ± sd | against base |",
@@ -302,15 +313,15 @@ class Ablation:
 
 
 def _tau(test: Examples, predicted: FloatArray) -> float:
-    """Kendall τ of the last objective predicted, the accuracy."""
+    """Return the Kendall τ of the last predicted objective, the accuracy."""
     accuracy = predicted.shape[1] - 1
     return tau_of(predicted[:, accuracy], test.labels[:, accuracy])
 
 
 def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
-    """Measure processor seconds a training step, which other work does not lengthen.
+    """Measure the processor seconds of a training step, which do not depend on other processes.
 
-    Measured in runs that are thrown away: one warms up, one tells what there is beside steps, a longer one the rest.
+    It runs three trainings: one to warm up, a short one to measure the overhead, and a longer one.
     """
 
     def seconds_of(steps: int) -> float:
@@ -328,7 +339,7 @@ def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
 
 @one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
-    """Compute what is missing and print the table."""
+    """Compute the missing cells and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path, nargs="?", default=Path("../shared/data/nasbench201.parquet"))
     parser.add_argument("--out", type=Path, default=Config.out)

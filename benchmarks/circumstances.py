@@ -1,4 +1,4 @@
-"""What a benchmark was measured on, for the record."""
+"""The circumstances of a benchmark, printed with its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nasrlm.versions import versions_of
 
 
 def circumstances(config: Any, device: str = "cpu") -> dict[str, object]:
-    """Commit, machine, versions and the config, a dataclass, as values for JSON."""
+    """Return commit, machine, versions, and the config, which is a dataclass, as values for JSON."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )

@@ -43,11 +43,13 @@ SIZES = {"width": 64, "num_heads": 4, "num_encoder_layers": 3, "num_decoder_laye
 
 @dataclass(frozen=True)
 class Config:
-    """What to do.
+    """The configuration of the benchmark.
 
     Attributes:
-        programs: how many different ones.
-        epochs: of training.
+        out: folder of programs and model.
+        programs: number of different programs.
+        epochs: epochs of training.
+        seed: seed of programs, splits and training.
     """
 
     out: Path = Path("runs/code_memory")
@@ -57,7 +59,7 @@ class Config:
 
 
 def measure(config: Config, *, progress: bool) -> Path:
-    """Run what has not been run yet; the table of all.
+    """Run the programs that have not been run yet; return the path of the table of all.
 
     Raises:
         ValueError: the folder has programs of another seed.
@@ -81,7 +83,7 @@ def measure(config: Config, *, progress: bool) -> Path:
 
 
 def learn(config: Config, table: Path) -> dict[str, float]:
-    """Train, or go on with it; Kendall τ on test programs of the model and of two plain guesses."""
+    """Train the model; return the number of test programs, and the Kendall τ of the model and of two plain guesses."""
     settings = {
         "table": str(table),
         "out": str(config.out / "run"),
@@ -101,7 +103,7 @@ def learn(config: Config, table: Path) -> dict[str, float]:
     path = config.out / "train.yaml"
     path.write_text(yaml.safe_dump(settings))
     command = [str(Path(sys.executable).with_name("nasrlm")), "train", "--config", str(path), "--json"]
-    augmented = os.environ | {"PYTHONPATH": str(ROOT)}  # the augmentation is a module of ours
+    augmented = os.environ | {"PYTHONPATH": str(ROOT)}  # to find the module of the augmentation
     done = subprocess.run(command, env=augmented, stdout=subprocess.PIPE, text=True, check=True)
     (quality,) = json.loads(done.stdout)["test"].values()
     tau = quality[OBJECTIVE]["kendall_tau"]  # null where all predictions are equal
@@ -133,7 +135,7 @@ def _splits(config: Config) -> list[str]:
 
 
 def _peaks(programs: tqdm[str], folder: Path) -> Iterator[tuple[str, int]]:
-    """Bytes at the peak of every program, one after another."""
+    """Run programs one after another and yield each with its peak memory in bytes."""
     command = [sys.executable, "-I", "-S", str(MEASURER)]
     path = folder / "program.py"
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as measurer:

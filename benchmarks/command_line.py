@@ -1,4 +1,4 @@
-"""How a benchmark's command ends where something is wrong with what it was given."""
+"""Checks and errors of the benchmarks' command lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Within this, a table, folder or device that cannot be used is told in one line, and the exit status is 2."""
+    """Print errors, such as of a table, folder or device that cannot be used, in one line, and exit with status 2."""
     try:
         yield
     except (ValueError, OSError) as e:
@@ -18,10 +18,10 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_counts(config: object, *names: str) -> None:
-    """Refuse options whose number, or any of whose numbers, is below 1.
+    """Check that numbers, or tuples of numbers, in a config are 1 or more.
 
     Raises:
-        ValueError: names the option and its value.
+        ValueError: one is not; the message names the option and the value.
     """
     for name in names:
         counted = getattr(config, name)

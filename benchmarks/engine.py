@@ -58,27 +58,27 @@ SIZES = {
     "30M": ModelConfig(width=512, num_heads=8, num_encoder_layers=7, num_decoder_layers=2, hidden=1376),
 }
 VOCABULARY = 1024
-STEPS = 8  # of training in one run, batches as `nasrlm train` makes them: different texts of similar length
-SAMPLES = 64  # of which the peer's median is taken
-PEER_TEXTS = 1  # that it predicts in one run
+STEPS = 8  # training steps per run, on batches as in `nasrlm train`: different texts of similar length
+SAMPLES = 64  # samples for a median of the peer
+PEER_TEXTS = 1  # texts that the peer predicts per run
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is measured.
+    """The configuration of the benchmark.
 
     Attributes:
-        space: whose architectures are drawn, all different.
-        texts: how many; the tokenizers are trained on them, and we predict them.
-        batch: texts of a training step.
-        contexts: of the peer, from ``CONTEXTS`` or a number of tokens.
-        seconds: of one case, if one run takes no longer.
-        repeats: runs of one case at most.
-        processor_time: seconds of the processor, all threads together, instead of those on the wall.
-        model: our sizes.
-        engine: of our predictions.
-        threads: of torch, on both sides.
-        compile: training steps by ``torch.compile``, on both sides.
+        space: space from which different architectures are drawn.
+        texts: number of texts, on which tokenizers are trained, and which we predict.
+        batch: texts per training step.
+        contexts: contexts of the peer, from ``CONTEXTS`` or numbers of tokens.
+        seconds: time for a case, unless one run takes longer.
+        repeats: largest number of runs per case.
+        processor_time: measure processor time of all threads together, instead of wall time.
+        model: sizes of our model.
+        engine: engine of our predictions.
+        threads: number of torch's threads, on both sides.
+        compile: use ``torch.compile`` for training steps, on both sides.
     """
 
     space: str = "nasbench201"
@@ -96,7 +96,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Peer:
-    """What was measured of the peer, and which it was."""
+    """The measurements of the peer, regress-lm, with its version and size."""
 
     identity: str
     size: dict[str, int]
@@ -135,7 +135,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if context not in CONTEXTS and not (context.isdecimal() and int(context)):
             raise ValueError(f"--contexts: expected {', '.join(CONTEXTS)} or a number of tokens, got {context!r}.")
     torch.set_num_threads(config.threads)
-    texts = draw_texts(config)  # a space that is none is told before anything is installed
+    texts = draw_texts(config)  # reports an unknown space before anything is installed
     size, ours = measure_ours(config, texts)
     try:
         theirs = measure_peer(config, texts, size, install_peer(peer, beside))
@@ -149,17 +149,17 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def draw_texts(config: Config) -> list[str]:
-    """Different texts of random architectures."""
+    """Return different texts of random architectures."""
     space, rng = get_space(config.space), np.random.default_rng(0)
     architectures = [space.sample(rng) for _ in range(2 * config.texts)]
     return list(dict.fromkeys(to_onnx_texts(space, architectures, measured=True)))[: config.texts]
 
 
 def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], list[Measurement]]:
-    """Our numbers of parameters and of tokens of the longest text, and our cases; contexts are the same to us.
+    """Return our numbers of parameters and tokens, and our measurements, which do not depend on the context.
 
     Raises:
-        AssertionError: the engine's predictions are not torch's.
+        AssertionError: the engine's predictions differ from torch's.
     """
     torch.manual_seed(0)
     tokenizer = TextTokenizer.train(texts, VOCABULARY)
@@ -187,10 +187,10 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
 
 
 def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], installed: InstalledPeer) -> Peer:
-    """Measure regress-lm: its identity, sizes and cases.
+    """Measure regress-lm.
 
     Raises:
-        PeerError: it does not run.
+        PeerError: regress-lm does not run.
     """
     request = {
         "texts": list(texts),
@@ -295,7 +295,7 @@ def _trainer(
         return sum(len(batch.text_ids) for batch in batches)
 
     if config.compile:
-        timed()  # takes longer than all that is measured
+        timed()  # compiles, which takes longer than all measurements
     return timed
 
 

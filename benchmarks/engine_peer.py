@@ -1,6 +1,6 @@
-"""The other side of ``benchmarks/engine.py``: how fast regress-lm is, in an environment of its own.
+"""Measure how fast regress-lm is, for ``benchmarks/engine.py``; runs in an environment with regress-lm.
 
-Reads a request from stdin, one JSON document, and prints a line of JSON for the model's size and for every case.
+It reads a request from stdin, one JSON document, and prints a line of JSON for the model's size and for every case.
 
     python -m benchmarks.engine_peer < request.json
 """
@@ -61,14 +61,14 @@ def main() -> None:
 def _trainer(lm: Any, batch: dict[str, Any], compiled: bool) -> Callable[[], int]:
     if compiled:
         parts = lm.model.encoder_decoder
-        parts.forward = torch.compile(parts.forward)  # which it calls by name
+        parts.forward = torch.compile(parts.forward)  # the model calls it by this name
     optimizer = torch.optim.AdamW(lm.model.parameters(), lr=1e-4)
 
     def step() -> int:
         return train_step(lm, optimizer, batch)
 
     if compiled:
-        step()  # takes longer than all that is measured
+        step()  # compiles, which takes longer than all measurements
     return step
 
 

@@ -1,4 +1,4 @@
-"""How often something is done a second: the same clock for us and for another library, which lacks ours."""
+"""Measure how often something is done per second; it works without nasrlm, which the peer's environment lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypedDict
 
 
 class Measurement(TypedDict):
-    """Things a second of one case: the median of all runs, the slowest and the fastest."""
+    """Things done per second in one case: median, slowest and fastest of all runs."""
 
     what: str
     objectives: int
@@ -30,11 +30,11 @@ def measure(
     repeats: int,
     processor_time: bool = False,
 ) -> Measurement:
-    """Time what ``work`` does, which returns how many things that were.
+    """Time ``work``, which returns how many things it has done.
 
-    It runs once unmeasured, then up to ``repeats`` times while there are ``seconds`` left. Where the first run alone
-    takes longer than that, it is the measurement. Processor time, of all threads together, is what remains
-    comparable on a machine with other work.
+    It runs once to warm up, then up to ``repeats`` times within ``seconds``. If the first run takes longer than
+    ``seconds``, it is the only measurement. Processor time, of all threads together, is comparable even on a machine
+    with other work.
     """
     clock = time.process_time if processor_time else time.perf_counter
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A network as plain ONNX text, which canonical text is measured by: standard operators, nothing simplified."""
+"""Convert a network to plain ONNX text, with standard operators and not simplified, for comparison."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from converters.graph import Graph, Node, Shape
 from converters.text import IR_VERSION, OPSET, prelude_functions, print_model
 
-LAYERS = {"nn.Conv": "Conv", "nn.ConvBias": "Conv", "nn.Linear": "Gemm", "nn.LinearBias": "Gemm"}  # of ours, in ONNX
+LAYERS = {"nn.Conv": "Conv", "nn.ConvBias": "Conv", "nn.Linear": "Gemm", "nn.LinearBias": "Gemm"}  # ours to ONNX's
 
 
 def to_flat_text(faithful: Graph) -> str:
-    """What ``onnx.printer`` says of a faithful graph, weights as inputs without values.
+    """Return the text that ``onnx.printer`` prints for a faithful graph, with weights as inputs without values.
 
-    Names are the shortest there are: values v0, v1, … and weights w0, w1, …. The graph is called as torch calls it.
+    Names are as short as possible: values v0, v1, … and weights w0, w1, …. The graph has the name that torch gives.
     """
     weights: dict[str, Shape] = {}
     nodes = [_to_standard(node, weights) for node in faithful.nodes]
@@ -36,7 +36,7 @@ def _typed(shapes: dict[str, Shape]) -> list[onnx.ValueInfoProto]:
 
 
 def _to_standard(node: Node, weights: dict[str, Shape]) -> NodeProto:
-    """A layer as the operator it stands for, which reads its weights; other calls of ours are inlined later."""
+    """Convert a layer to the standard operator that reads its weights; our other functions are inlined later."""
     attributes: dict[str, Any] = dict(node.attributes)
     domain, _, op_type = node.op_type.rpartition(".")
     own: dict[str, Shape] = {}
@@ -64,7 +64,7 @@ def _rename(model: ModelProto, weights: dict[str, Shape]) -> None:
     values = [value.name for value in model.graph.input if value.name not in weights] + made
     names |= {x: f"v{index}" for index, x in enumerate(values)}
     for node in model.graph.node:
-        node.ClearField("name")  # the inliner names what it writes out
+        node.ClearField("name")  # set by the inliner
         for places in (node.input, node.output):
             for index, x in enumerate(places):
                 places[index] = names[x]

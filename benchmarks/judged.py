@@ -1,4 +1,4 @@
-"""The checkpoint and the table of labels that some benchmarks judge it by."""
+"""Options of benchmarks that judge a checkpoint by a table of labels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from studies.benchmark.task import Rows, SpaceTable
 
 @dataclass(frozen=True)
 class Config:
-    """What is looked at.
+    """The configuration of such a benchmark.
 
     Attributes:
-        table: of one space.
-        checkpoint: folder; the released one if None.
+        table: table of one space.
+        checkpoint: folder of the checkpoint; the released one if None.
     """
 
     table: Path
@@ -26,10 +26,10 @@ class Config:
 
 
 def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Rows]:
-    """The table, and its test rows with a label of any of these objectives.
+    """Return the table, and its test rows with a label of any of these objectives.
 
     Raises:
-        ValueError: the table cannot be read, or has fewer than two such rows of one of them.
+        ValueError: the table cannot be read, or has fewer than two test rows with a label of one of the objectives.
     """
     table = SpaceTable(config.table, space)
     rows = {name: table.split("test", name) for name in objectives}
@@ -39,7 +39,7 @@ def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Ro
 
 
 def read_config(description: str | None, words: Sequence[str] | None) -> Config:
-    """Read the config from the words of a command line."""
+    """Parse the config from the arguments of a command line."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--checkpoint", type=Path, default=None)

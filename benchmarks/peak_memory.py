@@ -1,7 +1,7 @@
-"""Peak memory of Python programs: their paths come on stdin, a line of JSON for each goes to stdout.
+"""Measure the peak memory of Python programs: read their paths from stdin, and print a line of JSON for each.
 
-A script of its own, run with -I -S and importing next to nothing: on Linux a new process counts as its peak what the
-process that started it held, so whoever measures must be smaller than what is measured.
+This is a separate script, run with -I -S, that imports next to nothing: on Linux the peak of a new process includes the
+memory of its parent, so the measuring process has to be smaller than the measured ones.
 """
 
 import json
@@ -10,7 +10,7 @@ import resource
 import sys
 
 MAX_BYTES = 2 << 30  # of address space
-MAX_SECONDS = 30  # of the processor
+MAX_SECONDS = 30  # of processor time
 UNIT = 1 if sys.platform == "darwin" else 1024  # bytes in ru_maxrss
 
 

@@ -1,4 +1,7 @@
-"""regress-lm in an environment of its own: installed once, asked by JSON on stdin, answering in lines of JSON."""
+"""Run regress-lm in a separate environment: install it once, send requests as JSON, and read JSON lines.
+
+Peer: regress-lm, the library to compare with.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ from typing import Any
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
-TORCH = "torch==2.13.0"  # what it is measured with
+TORCH = "torch==2.13.0"  # installed beside regress-lm
 
 
 class PeerError(ValueError):
-    """It could not be installed, or did not run; the message says why."""
+    """The peer could not be installed, or did not run; the message says why."""
 
 
 @dataclass(frozen=True)
 class InstalledPeer:
-    """One regress-lm.
+    """An installed regress-lm.
 
     Attributes:
-        python: an interpreter that has it.
-        identity: which it is: what pip installed, of a folder also the state of its source.
+        python: path of an interpreter that has it.
+        identity: its version: what pip installed, and for a folder also the state of its source.
     """
 
     python: str
@@ -40,7 +43,7 @@ class InstalledPeer:
 def install_peer(
     requirement: str, torch_requirement: str, folder: Path = ROOT / ".bench" / "regress-lm"
 ) -> InstalledPeer:
-    """An interpreter with regress-lm, installed unless it is there already; one that cannot be replaces no other.
+    """Install regress-lm, unless it is there already; if that fails, an older installation is kept.
 
     Raises:
         PeerError: pip finds nothing, or a package without the module.
@@ -70,7 +73,7 @@ def _run_pip(python: str, requirement: str, torch_requirement: str) -> None:
 
 
 def _identity(requirement: str) -> str:
-    """A requirement; of a folder also its commit, and a hash of its Python files where no commit has them."""
+    """Return a requirement; for a folder also its commit, and a hash of its Python files if they are not committed."""
     folder = Path(requirement)
     if not folder.is_dir():
         return requirement
@@ -92,10 +95,10 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def ask_peer(python: Sequence[str], module: str, request: dict[str, Any], num_answers: int) -> list[Any]:
-    """What a module of ours that imports regress-lm answers, by an interpreter that has it.
+    """Run one of our modules that imports regress-lm in its interpreter, and return the JSON lines that it prints.
 
     Raises:
-        PeerError: it ended otherwise than with 0.
+        PeerError: the exit status is not 0.
     """
     with tempfile.TemporaryFile("w+") as question, tempfile.TemporaryFile("w+") as errors:
         json.dump(request, question)

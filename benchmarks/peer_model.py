@@ -1,4 +1,4 @@
-"""Models of regress-lm as large as ours, through its public interface; imported where regress-lm is installed."""
+"""Models of regress-lm as large as ours, by its public interface; imported only in an environment with regress-lm."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from regress_lm import core, rlm, vocabs
 
-NUM_HEADS = 8  # of its decoder, whatever the width
+NUM_HEADS = 8  # of regress-lm's decoder, for every width
 
 
 @dataclass(frozen=True)
 class PeerModel:
-    """Sizes and vocabulary from which models of regress-lm are made.
+    """Sizes and vocabulary of models of regress-lm.
 
     Attributes:
-        vocabulary: of its encoder.
-        layers: of encoder and decoder.
-        width: of both.
+        vocabulary: vocabulary of the encoder.
+        layers: numbers of layers of encoder and decoder.
+        width: width of both.
     """
 
     vocabulary: Any
@@ -45,7 +45,7 @@ class PeerModel:
         )
 
     def of_size(self, parameters: int, length: int) -> PeerModel:
-        """Set the width, of those that heads divide evenly, that comes nearest to this number of parameters."""
+        """Return a copy with the width, a multiple of the heads, that is nearest to this number of parameters."""
         sizes: dict[int, int] = {}
         for width in count(2 * NUM_HEADS, 2 * NUM_HEADS):
             sizes[width] = num_parameters(replace(self, width=width).make(length))
@@ -55,12 +55,12 @@ class PeerModel:
 
 
 def num_parameters(lm: Any) -> int:
-    """Number of parameters of a model."""
+    """Return the number of parameters of a model."""
     return sum(parameter.numel() for parameter in lm.model.parameters())
 
 
 def train_vocabulary(texts: Sequence[str], size: int) -> Any:
-    """Train a vocabulary of the peer's encoder, by SentencePiece."""
+    """Train a SentencePiece vocabulary for regress-lm's encoder."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "texts.txt"
         corpus.write_text("\n".join(texts))
@@ -68,32 +68,32 @@ def train_vocabulary(texts: Sequence[str], size: int) -> Any:
 
 
 def longest(vocabulary: Any, texts: Sequence[str]) -> int:
-    """Tokens of the longest text."""
+    """Return the number of tokens of the longest text."""
     return max(len(vocabulary.to_token_ids(text)) for text in texts)
 
 
 def make_examples(texts: Sequence[str], values: Sequence[Sequence[float]]) -> list[Any]:
-    """Texts with the values of each."""
+    """Return regress-lm's examples of texts with their values."""
     return [core.Example(x=text, y=list(y)) for text, y in zip(texts, values, strict=True)]
 
 
 def to_tensors(lm: Any, examples: Sequence[Any]) -> dict[str, Any]:
-    """Convert examples to tensors by name, a row for each, padded to all that the model reads."""
+    """Convert examples to tensors by name, a row for each, padded to the model's full context."""
     return dict(_converter(lm).convert_examples(examples))
 
 
 def trimmed(lm: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Cut off what is padding in all texts, as the peer's own training does in newer versions."""
+    """Cut off padding that all texts have in common, if this version can do so, as its own training does then."""
     converter = _converter(lm)
     return converter.trim_padding(tensors) if hasattr(converter, "trim_padding") else tensors
 
 
 def _converter(lm: Any) -> Any:
-    return getattr(lm.model, "converter", lm.model)  # the model of older versions, a part of it in newer ones
+    return getattr(lm.model, "converter", lm.model)  # older versions: the model itself
 
 
 def losses_of(lm: Any, tensors: dict[str, Any]) -> Any:
-    """(N,) losses of a batch."""
+    """Return the (N,) losses of a batch of N rows."""
     return lm.model.compute_losses_and_metrics(tensors)[0]
 
 
@@ -108,7 +108,7 @@ def train_step(lm: Any, optimizer: torch.optim.Optimizer, tensors: dict[str, Any
 
 
 def sampled_medians(lm: Any, texts: Sequence[str], samples: int) -> list[list[float]]:
-    """Of each text's objectives; one by one, for samples of several texts need several times the memory."""
+    """Return the median of samples for each text and objective; texts one by one, to save memory."""
     lm.model.eval()
     medians = []
     for text in texts:

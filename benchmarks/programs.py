@@ -1,4 +1,4 @@
-"""Small Python programs, drawn at random: what they hold at a time, and for how long, decides their peak memory."""
+"""Draw small random Python programs whose peak memory depends on which values they hold at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODULES = ("json", "decimal", "argparse", "asyncio", "dataclasses", "csv", "http
 
 @dataclass(frozen=True)
 class Statement:
-    """An expression in ``n``, and the sizes that are drawn for it: small ones for elements that take much."""
+    """An expression in ``n``, and the range of ``n``, which is lower if elements are larger."""
 
     expression: str
     smallest: int
@@ -29,14 +29,14 @@ STATEMENTS = (
     Statement("[[i] * 4 for i in range({n})]", 10**4, 5 * 10**5),
     Statement("sorted(range({n}), key=lambda i: -i)", 10**4, 10**6),
     Statement("'ab' * {n}", 10**5, 5 * 10**7),
-    # These hold next to nothing, whatever their size.
+    # These need next to no memory, whatever their size.
     Statement("sum(i * i for i in range({n}))", 10**4, 10**6),
     Statement("range({n})", 10**4, 10**8),
 )
 
 
 def draw_program(rng: np.random.Generator) -> str:
-    """One program: perhaps an import, then one to three values that are kept, deleted, or local to a function."""
+    """Draw a program: possibly an import, then one to three values that are kept, deleted, or local to a function."""
     imports = [f"import {name}" for name in rng.choice(MODULES, rng.integers(2), replace=False)]
     body: list[str] = []
     used: list[str] = []
@@ -55,7 +55,7 @@ def draw_program(rng: np.random.Generator) -> str:
 
 
 def rename(program: str, rng: np.random.Generator) -> str:
-    """The same program with other names for its values, as an augmentation: what they are called costs nothing."""
+    """Rename the values of a program at random, as an augmentation, because names do not change its memory."""
     others = dict(zip(NAMES, rng.permutation(NAMES).tolist(), strict=True))
     return re.sub(rf"(?<![a-zA-Z])({'|'.join(NAMES)})(?![a-zA-Z])", lambda found: others[found[1]], program)
 

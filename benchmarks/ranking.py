@@ -1,4 +1,4 @@
-"""What regress-lm predicts once it has learned from the same rows as a model of ours: our side of `ranking_peer`."""
+"""Predictions of regress-lm after learning from the same rows as our model; calls ``ranking_peer``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
 
 VOCABULARY = 1024
-OWN_TOKENS = 259  # beside letters: bytes, padding, the unknown, the beginning of a word
-CONTEXT = 2048  # its default
-RATES = (1e-4, 1e-3)  # its default and one more
+OWN_TOKENS = 259  # tokens besides letters: bytes, padding, unknown, beginning of a word
+CONTEXT = 2048  # regress-lm's default, in tokens
+RATES = (1e-4, 1e-3)  # learning rates: regress-lm's default and one more
 SAMPLES = 64
 
 
@@ -33,21 +33,21 @@ def peer_medians(
     steps: int | None,
     seed: int,
 ) -> FloatArray:
-    """(N, 1) medians of the N test rows' only objective.
+    """Train regress-lm and return its (N, 1) predicted medians of the only objective for the N test rows.
 
     Args:
-        python: an interpreter with regress-lm.
-        examples: of all splits.
-        sizes: of our model, whose layers and parameters its model has as many as.
-        letters: every letter of the texts is a token, of which it makes no longer ones.
-        batch: rows of a step.
-        evaluations: of valid rows in a run.
-        seconds: of the processor, for each rate.
-        steps: for each rate, instead of seconds.
-        seed: of its weights and batches.
+        python: command of an interpreter with regress-lm.
+        examples: examples of all splits.
+        sizes: sizes of our model; that of regress-lm has as many layers and about as many parameters.
+        letters: make every letter of the texts a token, and no longer tokens.
+        batch: rows per step.
+        evaluations: number of evaluations on valid rows in a run.
+        seconds: processor time for each learning rate.
+        steps: number of steps for each learning rate, instead of seconds.
+        seed: seed of weights and batches.
 
     Raises:
-        PeerError: it does not run.
+        PeerError: regress-lm does not run.
     """
     parts = {split: examples.split(split) for split in SPLITS}
     ours = RegressionLanguageModel(sizes, VOCABULARY, 1, NumberCode())

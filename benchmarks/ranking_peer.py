@@ -1,8 +1,9 @@
-"""The other side of ``benchmarks/ablation.py``: what regress-lm learns from the same rows in the same time.
+"""Train regress-lm on the same rows and for the same time as our model, for ``benchmarks/ablation.py``.
 
-Trained as its fine-tuner does, by AdamW in batches drawn anew every epoch, and the weights are kept that are best on
-valid rows; once with each rate, every one in the whole time. The rate that is best on valid rows answers, by the median
-of samples. Reads a request from stdin, one JSON document, and prints a line of JSON for each rate and one with medians.
+It is trained as by its own fine-tuner: by AdamW, on batches that are shuffled every epoch, and the weights that are
+best on valid rows are kept. Each learning rate gets the whole time; the one that is best on valid rows predicts, by
+medians of samples. It reads a request from stdin, one JSON document, and prints a line of JSON for each rate and one
+with medians.
 
     python -m benchmarks.ranking_peer < request.json
 """
@@ -32,7 +33,7 @@ from benchmarks.peer_model import (
 
 
 def main() -> None:
-    """Train with every rate and answer for the test texts."""
+    """Train with every learning rate and predict the test texts."""
     request = json.load(sys.stdin)
     torch.set_num_threads(request["threads"])
     parts = [request[name] for name in ("train", "valid", "test")]
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def _train(lm: Any, rate: float, request: dict[str, Any]) -> tuple[float, int]:
-    """Train with one rate and keep the weights with the least loss on valid rows; return it and the number of steps."""
+    """Train with one learning rate, keep the weights with the smallest valid loss; return this loss and the steps."""
     train, valid = (
         to_tensors(lm, make_examples(request[name]["texts"], request[name]["values"])) for name in ("train", "valid")
     )

@@ -45,7 +45,7 @@ from nasrlm.training.step_loss import TrainingLoss
 
 VOCABULARY = 1024
 UNTIMED_STEPS = 2
-SQUARE = 2048  # rows and columns of the matrices that are multiplied to see how fast a device is
+SQUARE = 2048  # rows and columns of the matrices that are multiplied to measure a device's peak
 SIZES = {
     "1M": ModelConfig(width=128, num_heads=2, num_encoder_layers=3, num_decoder_layers=1, hidden=352, dropout=0.0),
     "60M": ModelConfig(width=640, num_heads=10, num_encoder_layers=9, num_decoder_layers=2, hidden=1728, dropout=0.0),
@@ -53,23 +53,25 @@ SIZES = {
         width=1024, num_heads=16, num_encoder_layers=20, num_decoder_layers=3, hidden=2688, dropout=0.0
     ),
 }
-# Dense bf16 TFLOP/s of NVIDIA's data sheets, by a part of the name that torch gives.
+# Dense bf16 TFLOP/s from NVIDIA's data sheets, by a part of the device's name in torch.
 STATED_TFLOPS = {"H200": 989.0, "H100 80GB HBM3": 989.0, "H100 PCIe": 756.0, "A100": 312.0, "L40S": 362.0, "L4": 121.0}
-COUNTS = ("batch", "length", "objectives", "steps")  # of a Config
+COUNTS = ("batch", "length", "objectives", "steps")  # attributes of Config that are numbers
 
 
 @dataclass(frozen=True)
 class Config:
-    """What to measure.
+    """The configuration of the benchmark.
 
     Attributes:
-        batch: texts of a step.
-        length: tokens of every text.
-        objectives: numbers of every text.
-        steps: timed ones.
-        tokens_per_state: of each model, one after another.
-        compile: by ``torch.compile``.
-        peak_tflops: of the device.
+        device: where to train.
+        sizes: names in SIZES.
+        batch: texts per step.
+        length: tokens per text.
+        objectives: numbers per text.
+        steps: number of timed steps.
+        tokens_per_state: values to measure for each size.
+        compile: use ``torch.compile``.
+        peak_tflops: peak of the device; stated or measured if None.
     """
 
     device: str = "cpu"
@@ -85,7 +87,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Utilisation:
-    """Speed and memory of training steps of one model; the rates are of the median step."""
+    """Speed and memory of training steps of one model; rates are those of the median step."""
 
     size: str
     tokens_per_state: int
@@ -111,7 +113,7 @@ def measure(config: Config, *, progress: bool) -> list[Utilisation]:
 
 
 def stated_tflops(device: torch.device) -> float | None:
-    """Peak TFLOPS as the maker of a device states them; None where they are not known here."""
+    """Return the peak TFLOP/s that the maker of a device states; None if not in the list."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -119,7 +121,7 @@ def stated_tflops(device: torch.device) -> float | None:
 
 
 def measured_tflops(device: torch.device) -> float:
-    """TFLOPS of the fastest of some products of square matrices, in bf16, and in fp32 on a CPU."""
+    """Return the TFLOP/s of the fastest of some products of square matrices, in bf16, on a CPU also in fp32."""
     fastest = float("inf")
     for dtype in (torch.bfloat16, torch.float32) if device.type == "cpu" else (torch.bfloat16,):
         x = torch.ones(SQUARE, SQUARE, dtype=dtype, device=device)
@@ -156,7 +158,7 @@ def _measure(config: Config, size: str, tokens_per_state: int, device: torch.dev
 
 
 def _count(work: Callable[[], None]) -> int:
-    """Floating-point operations; attention as two products, since fused ones are not counted on every device."""
+    """Count floating-point operations, with attention as two products, as fused ones are not counted on all devices."""
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         work()
     return int(counter.get_total_flops())
@@ -190,7 +192,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _peak_bytes(device: torch.device) -> int:
-    """Peak bytes of the device's memory; on a CPU of this process, which is that of the largest model so far."""
+    """Return the peak bytes of the device's memory; on a CPU those of this process, with all models so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -50,18 +50,18 @@ RESULTS_FILE = "results.jsonl"
 
 @dataclass(frozen=True)
 class Config:
-    """What is compared.
+    """The configuration of the benchmark.
 
     Attributes:
         tables: folder of SPACE.parquet.
         out: folder of the results.
         spaces: names in GOALS.
-        methods: names in ALONE, and of checkpoints; all if empty.
-        checkpoints: folders by the name of a method; "" is the released one.
-        seeds: of every method, from 0.
-        budget: real evaluations of a search.
-        counts: of evaluations at which ratios are printed.
-        goals: of a single space, instead of those in GOALS.
+        methods: names in ALONE or of checkpoints; all if empty.
+        checkpoints: folders of checkpoints by the name of their method; "" is the released one.
+        seeds: number of seeds of each method, from 0.
+        budget: number of real evaluations of a search.
+        counts: numbers of evaluations at which ratios are printed.
+        goals: goals of a single space, instead of those in GOALS.
     """
 
     tables: Path
@@ -75,12 +75,12 @@ class Config:
     goals: tuple[str, ...] = ()
 
     def goals_of(self, space: str) -> tuple[str, ...]:
-        """Goals of the search in a space."""
+        """Return the goals of the search in a space."""
         return self.goals or GOALS[space]
 
 
 def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[list[float]]]:
-    """Search what is missing in ``results.jsonl``; curves of every seed by space and method.
+    """Run the searches missing in ``results.jsonl``; return the curves of all seeds by space and method.
 
     Raises:
         ValueError: a table is missing, or ``results.jsonl`` was begun with another one, other goals or another budget.
@@ -121,7 +121,7 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
 
 
 def _settings(config: Config, name: str) -> dict[str, Any]:
-    """What else the curves of a space depend on; of its table a hash of the file."""
+    """Return the settings on which the curves of a space depend: budget, goals, and a hash of the table's file."""
     table = _table(config, name)
     if not table.is_file():
         raise ValueError(f"{table}: expected a table, got no such file.")
@@ -135,7 +135,7 @@ def _table(config: Config, name: str) -> Path:
 def _read(
     path: Path, settings: Mapping[str, Mapping[str, Any]], digests: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Finished lines of these spaces, but of methods whose checkpoint is another now."""
+    """Yield the complete lines of these spaces, except for methods whose checkpoint is another one now."""
     for line in finished_lines(path):
         row = json.loads(line)
         if row["space"] not in settings:
@@ -148,7 +148,7 @@ def _read(
 
 
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
-    """Return the methods asked for, by name; features are counted for checkpoints once a space."""
+    """Return the chosen methods by name; features of networks are computed once per space for all checkpoints."""
     methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
     wanted = config.methods or names
     if unknown := [method for method in wanted if method not in names]:
@@ -165,10 +165,10 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
 
 
 def _checkpoints(pairs: Sequence[str]) -> dict[str, str]:
-    """Folders by name.
+    """Return the folders of checkpoints by name.
 
     Raises:
-        ValueError: a pair is none, or has the name of another method.
+        ValueError: a pair is not NAME=FOLDER, or has the name of another method.
     """
     folders: dict[str, str] = {}
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""How much of a table's hypervolume searches reach, after how many evaluations; N evaluations, M goals."""
+"""Curves of the hypervolume ratio that searches reach, against evaluations. N evaluations, M goals."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from studies.figures.style import polish
 from studies.pareto import hypervolume_ratio, pareto_mask
 
 TARGETS = (0.985, 0.992)
-SMALLEST_REGRET = 1e-4  # that is drawn
+SMALLEST_REGRET = 1e-4  # smaller values are drawn as this
 
 
 def curve_of(found: FloatArray, whole: FloatArray) -> list[float]:
-    """Hypervolume ratio after each of the N evaluations; the reference point is the worst of each true loss.
+    """Return the hypervolume ratio after each of N evaluations; the reference point is the worst of each true loss.
 
     Args:
         found: (N, M) losses in the order of evaluation.
-        whole: (K, M) losses of everything there is.
+        whole: (K, M) losses of all architectures.
     """
     reference = whole.max(axis=0)
     front_of_all = whole[pareto_mask(whole)]
@@ -37,12 +37,12 @@ def curve_of(found: FloatArray, whole: FloatArray) -> list[float]:
 
 
 def reached(curve: Sequence[float], target: float) -> float:
-    """Evaluations until a ratio is reached; infinite where it is not."""
+    """Return the number of evaluations until a ratio is reached; infinite if it is not."""
     return next((float(index) for index, ratio in enumerate(curve, start=1) if ratio >= target), np.inf)
 
 
 def table_of(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], counts: Iterable[int]) -> Table:
-    """Mean ratios after some counts, and median evaluations to the targets, by space and method."""
+    """Return a table of mean ratios after ``counts`` evaluations, and of median evaluations to reach ``TARGETS``."""
     counts = list(counts)
     table = Table(title="hypervolume ratio after so many real evaluations (mean ± deviation); median to reach a ratio")
     for column in ("space", "method", "seeds", *map(str, counts), *(f"to {target}" for target in TARGETS)):
@@ -61,7 +61,7 @@ def table_of(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], counts
 
 
 def draw(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], path: Path) -> None:
-    """Regret (1 - ratio) against evaluations, a panel a space: the median, and a band from the 10th to 90th percent."""
+    """Draw regret (1 - ratio) against evaluations, a panel per space: median, and a band of 10 to 90 % quantiles."""
     spaces = list(dict.fromkeys(space for space, _ in curves))
     figure = Figure(figsize=(6.5 * len(spaces), 4.8), layout="constrained")
     panels = figure.subplots(1, len(spaces), squeeze=False)[0]

@@ -1,6 +1,7 @@
-"""Ways of searching a table of real results: engines by themselves, classics, and guided by the RLM.
+"""Search methods on a table of real results: engines alone, published methods, and searches guided by the RLM.
 
-Each is a function of a task, a budget and a seed, and returns the losses of what it evaluated, in order.
+A method is a function of a task, a budget and a seed, which returns the (N, M) losses of the N architectures that it
+evaluated, in order. M goals.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from studies.tables.files import read_table
 
 A = TypeVar("A", bound=Hashable)
 
-BATCH = 10  # architectures between two looks at the results
+BATCH = 10  # architectures evaluated at a time
 POPULATION = 50  # of regularised evolution
 TOURNAMENT = 10
-MUTATIONS = 8  # one after another, until a child is new
+MUTATIONS = 8  # most mutations in a row until a child is new
 MEMBERS = 5  # of the ensemble
 CANDIDATES = 100  # that the ensemble chooses from
-EVERY = Guide(exhaustive=True, samples=128)  # architecture of a table is looked at
+EVERY = Guide(exhaustive=True, samples=128)  # predicts every architecture of a table
 
 
 @dataclass(frozen=True)
 class SearchTask(Generic[A]):
-    """What is searched.
+    """A table to search.
 
     Attributes:
-        config: goals and how twins count.
-        table: answers.
+        config: goals, and how twins (isomorphic architectures) are treated.
+        table: gives the results.
     """
 
     config: SearchConfig
@@ -61,7 +62,7 @@ class SearchTask(Generic[A]):
 
     @classmethod
     def of(cls, path: Path, space: SearchSpace[A], goals: Sequence[str], budget: int) -> Self:
-        """A table's rows of a space, with goals as they are spelled; twins count as ``twins_of`` says."""
+        """Create the task of a table's rows of a space, with goals given as strings; twins are as in ``twins_of``."""
         parsed = tuple(map(Goal.parse, goals))
         twins = twins_of(space, [goal.objective for goal in parsed])
         config = SearchConfig(space=space.name, goals=parsed, trials=budget, evaluator="table", twins=twins)
@@ -70,16 +71,16 @@ class SearchTask(Generic[A]):
 
     @cached_property
     def known(self) -> dict[str, A]:
-        """By key, every architecture of the table."""
+        """Every architecture of the table, by key."""
         return every_architecture(self.space, self.table.known)
 
     @property
     def space(self) -> SearchSpace[A]:
-        """The space with the keys by which architectures are evaluated once."""
+        """The space of the search, whose keys decide which architectures are evaluated only once."""
         return self.config.searched(self.table.space)
 
     def losses(self, architectures: list[A]) -> FloatArray:
-        """(N, M) true losses of N architectures."""
+        """Return the (N, M) true losses of N architectures."""
         return to_losses(self.config.goals, self.table.evaluate(architectures).median)
 
 
@@ -87,7 +88,7 @@ Method = Callable[[SearchTask[Any], int, int], FloatArray]
 
 
 def engine_alone(engine: str, sampler: str) -> Method:
-    """An engine that asks the table itself."""
+    """Return the method of an engine that evaluates in the table, without a model."""
 
     def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, engine=engine, sampler=sampler, trials=budget, seed=seed, population_size=BATCH)
@@ -99,7 +100,7 @@ def engine_alone(engine: str, sampler: str) -> Method:
 
 
 class _Archive(Generic[A]):
-    """What was evaluated, each key once, and what may still be."""
+    """The architectures that were evaluated, one per key, and those that are left."""
 
     def __init__(self, task: SearchTask[A], budget: int, seed: int) -> None:
         self.task = task
@@ -121,7 +122,7 @@ class _Archive(Generic[A]):
         return [left[row] for row in self.rng.permutation(len(left))[:count]]
 
     def child(self, parent: A) -> A:
-        """A mutation of the parent, or of that, until it is new; else a random one."""
+        """Mutate the parent repeatedly until the child is new; return a random new one if that fails."""
         for _ in range(MUTATIONS):
             parent = self.task.space.mutate(parent, self.rng)
             if self.is_new(parent):
@@ -139,7 +140,7 @@ class _Archive(Generic[A]):
 
 
 def regularised_evolution(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
-    """The oldest dies; the parent is one that no other of a random tournament dominates.
+    """Search by regularised evolution: the oldest member dies; a parent is non-dominated in a random tournament.
 
     Source:
         Real et al. 2019, "Regularized Evolution for Image Classifier Architecture Search"; there with one objective.
@@ -155,7 +156,7 @@ def regularised_evolution(task: SearchTask[Any], budget: int, seed: int) -> Floa
 
 
 def ensemble(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
-    """An ensemble of small networks on one-hot genes; mutations of the front that it expects to add most.
+    """Search with an ensemble of small networks on one-hot genes, which chooses among mutations of the front.
 
     Source:
         White, Neiswanger, Savani 2021, "BANANAS: Bayesian Optimization with Neural Architectures for Neural
@@ -195,7 +196,7 @@ def _fitted(inputs: FloatArray, targets: FloatArray, rng: np.random.Generator) -
 def guided(
     predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: ProcessAdapter[A], guide: Guide = EVERY
 ) -> Method:
-    """The RLM proposes, the gate prunes, results flow back."""
+    """Return the method of a guided search by the RLM, which learns from the results."""
 
     def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, trials=budget, seed=seed, guide=guide)

@@ -60,16 +60,17 @@ RISKS = (0.01, 0.05, 0.1, 0.2)  # of the gate
 
 @dataclass(frozen=True)
 class Config:
-    """What to simulate.
+    """The configuration of the simulation.
 
     Attributes:
-        table: of the space, with true labels.
+        table: table of the space with true labels.
         objectives: goals, separated by commas.
-        checkpoint: folder; the released one if None.
-        counts: evaluations after which the hypervolume is taken; a search has as many as the largest.
-        seeds: of the searches of every arm.
+        space: name of the space.
+        checkpoint: folder of the checkpoint; the released one if None.
+        counts: numbers of evaluations at which the hypervolume is computed; the largest is the budget of a search.
+        seeds: seeds of the searches of every arm.
         adapt: whether the checkpoint learns from results.
-        graphs: whether it learns objectives that it does not know by features of all networks' graphs too.
+        graphs: whether it learns unknown objectives from features of all networks' graphs (``graph_process``).
         arms: names in ARMS.
     """
 
@@ -86,17 +87,17 @@ class Config:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One search.
+    """The outcome of one search.
 
     Attributes:
-        arm: its name.
-        seed: of the search.
-        ratios: hypervolume of the results after so many evaluations, to that of all rows of the table.
-        looked_at: architectures that were pruned or evaluated.
-        pruned: share of those that the gate pruned.
-        pruned_first: share of those that it pruned on accuracies alone.
+        arm: name of the arm.
+        seed: seed of the search.
+        ratios: hypervolume ratio of the results to all rows of the table, by number of evaluations.
+        looked_at: number of architectures that were pruned or evaluated.
+        pruned: share of these that the gate pruned.
+        pruned_first: share of these that it pruned at stage 1, by accuracies alone.
         front_pruned: share of the true front's members that it pruned.
-        seconds: of the search.
+        seconds: time of the search.
     """
 
     arm: str
@@ -124,15 +125,15 @@ def simulate(
     """Search with every arm and seed, one after another.
 
     Args:
-        config: goals, constraints and engine; arm, seed and trials are replaced.
+        config: goals, constraints and engine; guide, seed and trials are replaced.
         space: the search space.
-        table: answers, and tells the true front.
-        predictor: guides.
-        to_text: architecture to the text that it reads.
-        counts: evaluations after which the hypervolume is taken.
-        seeds: of the searches.
-        arms: guides by name; None lets the engine ask the table itself.
-        adapt: of every guided search.
+        table: gives the results and the true front.
+        predictor: guides the searches.
+        to_text: converts an architecture to the text that the predictor reads.
+        counts: numbers of evaluations at which the hypervolume is computed.
+        seeds: seeds of the searches.
+        arms: guides by name; None for an engine that evaluates in the table without a predictor.
+        adapt: lets the predictor of every guided search learn.
     """
     for arm, guide in arms.items():
         for seed in seeds:
@@ -150,7 +151,7 @@ def simulate(
 
 
 def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
-    """By key, the (M,) values of what a search that evaluates everything has on its front."""
+    """Return the (M,) values, by key, of the front of all architectures in the table."""
     architectures = every_architecture(config.searched(table.space), table.known)
     values = table.evaluate(list(architectures.values())).median
     feasible = feasible_mask(config.objectives, config.constraints, values)
@@ -166,7 +167,7 @@ def pruned_front_share(
     to_text: Callable[[A], str],
     risk: float,
 ) -> float:
-    """The share of the true front's members that a gate prunes once it knows all of the front but the member."""
+    """Return the share of the true front's members that a gate prunes if its front has all other members."""
     front, memory, pruned = true_front(config, table), PredictorMemory(predictor), 0
     architectures = every_architecture(config.searched(table.space), table.known)
     for key in front:
@@ -213,7 +214,7 @@ def _outcome(
 
 @one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
-    """One JSON line a search, then one of the gate and of what all was measured on."""
+    """Print one JSON line per search, then one about the gate and the circumstances."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--space", default=Config.space)
     parser.add_argument("--table", type=Path, required=True)
@@ -249,7 +250,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _scene(config: Config) -> tuple[SearchConfig, TableEvaluator[Any], Predictor, TextMemory[Any]]:
-    """What is searched for, what answers and what guides, with the texts that it reads."""
+    """Return the search config, the table, the predictor, and the cache of texts that it reads."""
     space = get_space(config.space)
     task = SearchTask.of(config.table, space, config.objectives.split(","), max(config.counts))
     predictor = Predictor.from_pretrained(config.checkpoint).of_space(space.address)
@@ -270,7 +271,7 @@ def _adapter(
 def _pruned_front(
     config: SearchConfig, table: TableEvaluator[A], predictor: Predictor, to_text: Callable[[A], str]
 ) -> dict[str, Any]:
-    """How much of the true front a gate prunes, by its risk; nothing where the checkpoint lacks an objective."""
+    """Return the share of the true front that a gate prunes, by risk; {} if the checkpoint lacks an objective."""
     if not set(config.objectives) <= set(predictor.objectives):
         return {}
     shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in RISKS}

@@ -35,19 +35,20 @@ from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
 from studies.tables.training_examples import training_examples
 
-VOCABULARY = 1536  # tokens of one space, as in recipes of one
-WARMUP = 0.05  # of all steps
-EVALUATIONS = 8  # of valid rows in a run
+VOCABULARY = 1536  # tokens, as in recipes of a single space
+WARMUP = 0.05  # share of all steps
+EVALUATIONS = 8  # number of evaluations on valid rows in a run
 
 
 @dataclass(frozen=True)
 class Config:
-    """What to measure.
+    """The configuration of the benchmark.
 
     Attributes:
-        recipes: that made the joint checkpoint, one after another; the last decides how specialists learn.
-        checkpoint: the joint one; that of the last recipe if None.
-        only: spaces; all with labels beyond counts if empty.
+        recipes: the recipes by which the joint checkpoint was trained, in order; specialists use the last one.
+        checkpoint: folder of the joint checkpoint; that of the last recipe if None.
+        out: folder of the specialists.
+        only: spaces to compare; all with labels beyond counts if empty.
     """
 
     recipes: tuple[Path, ...]
@@ -58,7 +59,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Test rows of one space, asked of both models."""
+    """The quality of both models on the test rows of one space."""
 
     space: str
     steps: int
@@ -67,17 +68,17 @@ class Comparison:
 
     @property
     def accuracies(self) -> list[str]:
-        """Names of the accuracies that were tested."""
+        """The names of the tested accuracies."""
         return _accuracies(self.joint)
 
     @property
     def costs(self) -> list[str]:
-        """Names of the other objectives that were tested."""
+        """The names of the other tested objectives."""
         return [name for name in self.joint if name not in self.accuracies]
 
 
 def compare(config: Config, progress: bool = False) -> list[Comparison]:
-    """Train the specialists that are missing and ask all of them.
+    """Train the specialists that are missing, and compare all of them with the joint model.
 
     Raises:
         ValueError: a recipe or one of its tables cannot be read, or ``only`` names a space without such labels.
@@ -91,7 +92,7 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
     joint = Predictor.from_pretrained(config.checkpoint or recipes[-1].out / "checkpoint")
     result = []
     for space in config.only or parts:
-        out = config.out / quote(space, safe="")  # a user's own space is named by a path
+        out = config.out / quote(space, safe="")  # the name of a user's own space is a path
         if not (out / "checkpoint").is_dir():
             train(specialist_config(recipes[-1], parts[space], steps[space], out), parts[space], progress)
         specialist, test = Predictor.from_pretrained(out / "checkpoint"), parts[space].split("test")
@@ -101,7 +102,7 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
 
 
 def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
-    """How many of a recipe's steps are spent on rows of each space."""
+    """Return how many of a recipe's steps are spent on rows of each space."""
     spaces = examples.labelled(examples.objectives).split("train").spaces
     weights, steps = recipe.row_weights(spaces), recipe.num_steps(len(spaces))
     shares = {str(space): weights[spaces == space].sum() / weights.sum() for space in np.unique(spaces)}
@@ -109,7 +110,7 @@ def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
 
 
 def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:
-    """The recipe, for the rows of one space and from random weights."""
+    """Return the recipe for the rows of one space, from random weights."""
     changes: dict[str, Any] = {
         "out": out,
         "initial_checkpoint": None,
@@ -125,7 +126,7 @@ def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: 
 
 
 def table(comparisons: Sequence[Comparison]) -> list[str]:
-    """Lines of Markdown: Kendall τ of every accuracy, and of the median cost."""
+    """Return lines of Markdown: Kendall τ of every accuracy, and the median over costs."""
     lines = ["| | steps | rows | specialist | all spaces | difference |", "|---|---|---|---|---|---|"]
     for x in comparisons:
         rows: list[tuple[str, int, float, float]] = [
@@ -149,7 +150,7 @@ def _accuracies(objectives: Iterable[str]) -> list[str]:
 
 @one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
-    """Train what is missing and print the table."""
+    """Train the missing specialists and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipes", type=Path, nargs="+", required=True)
     parser.add_argument("--checkpoint", type=Path, default=None)

@@ -1,7 +1,7 @@
-"""A canonical ONNX text in other forms than the encoder's own, which they are compared with; and in other words.
+"""Convert canonical ONNX text to other forms, to compare them with the form that the encoder reads.
 
-Names and distances say what ``nasrlm.text.presentation`` says, the bodies of a network as each is called first,
-operator by operator in the order of the text. They are no ONNX, so encoders read them as they stand.
+The forms with names and with distances have the same content as ``nasrlm.text.presentation``: the bodies of a network,
+in the order of their first calls, operator by operator. They are not ONNX, so the encoder reads them unchanged.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from nasrlm.text.bodies import Body
 from nasrlm.text.network import read_network
 from nasrlm.text.tokenizer import TextTokenizer
 
-LETTERS = 0xE000  # Unicode's first that nobody else uses
+LETTERS = 0xE000  # first of Unicode's private-use characters
 _SUM = re.compile(r"(?<= = )(Sum|Add) \(([^()]+)\)")
 
 
 def with_names(onnx_text: str) -> str:
-    """Every value has a name, by which operators refer to it: ``v4 Sum v2 v3``."""
+    """Convert to the form in which operators refer to values by name: ``v4 Sum v2 v3``."""
     return _written(_named(body) for body in _bodies(onnx_text))
 
 
 def with_distances(onnx_text: str) -> str:
-    """Operators refer to what they read by how many rows ago it was made: ``Sum @1 @2``."""
+    """Convert to the form in which operators refer to values by how many rows ago they were made: ``Sum @1 @2``."""
     return _written(_by_distance(body) for body in _bodies(onnx_text))
 
 
 def as_letters(texts: Sequence[str], tokenizer: TextTokenizer) -> list[str]:
-    """Each of our tokens a letter of its own, for another library, whose tokenizer then finds the same tokens."""
+    """Replace each of our tokens by its own letter, so that the tokenizer of another library finds the same tokens."""
     return ["".join(chr(LETTERS + token) for token in ids) for ids in tokenizer.to_ids(texts)]
 
 
 def reordered(onnx_text: str, rng: np.random.Generator) -> str:
-    """The same network with the operands of every sum in another order; a function for ``augment``."""
+    """Shuffle the operands of every sum, which leaves the network the same; a function for ``augment``."""
 
     def shuffled(match: re.Match[str]) -> str:
         return f"{match[1]} ({', '.join(rng.permutation(match[2].split(', ')))})"

@@ -1,4 +1,4 @@
-"""A whole training step on one batch, as ``nasrlm train`` makes it, to be timed."""
+"""A complete training step on one batch, as in ``nasrlm train``, for timing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ Loss = Callable[[Batch], torch.Tensor]
 
 
 def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch], None]:
-    """Forward and backward, in bf16 where that pays, clipped gradients, Muon and AdamW, for every batch it is given.
+    """Return a function that trains one step on a batch.
+
+    A step is forward and backward, in bf16 if that is faster, clipping of gradients, and Muon and AdamW.
 
     Args:
-        model: to train.
+        model: the model to train.
         loss_of: its ``TrainingLoss``, compiled or not.
     """
     optimizers = make_optimizers(model, SETTINGS)
@@ -38,7 +40,7 @@ def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch]
 
 
 def add_gradients(loss_of: Loss, batch: Batch) -> None:
-    """Add the gradients of the mean loss of a label of the batch."""
+    """Add the gradients of the batch's mean loss per label."""
     with autocast(batch.text_ids.device):
         loss = loss_of(batch) / int(batch.present.sum())
     loss.backward()  # type: ignore[no-untyped-call]

@@ -29,8 +29,8 @@ from studies.tables.rows import only_space
 
 LABELS = (5, 10, 20, 50)
 DRAWS = 4
-POOL = 300  # train rows, labelled or not
-TESTED = 200  # test rows
+POOL = 300  # most train rows, labelled or not
+TESTED = 200  # most test rows
 
 
 @one_line_errors()
@@ -41,10 +41,11 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure(config: Config) -> dict[str, Any]:
-    """Measure how well adapting ranks each cost of the table.
+    """Measure how well an adapted checkpoint ranks each cost of the table.
 
-    Gives the Spearman of test rows by the number of labels, mean and worst of the draws, and the mean share of labels
-    in 80 % intervals; and the Spearman of multiply-accumulates, up to its sign.
+    Returns:
+        For each cost and number of labels, Spearman's correlation on test rows, mean and worst of the draws, and the
+        mean coverage of 80 % intervals; and the absolute correlation of multiply-accumulates alone.
 
     Raises:
         ValueError: the table cannot be read, has no costs, or is of a space that the checkpoint knows.

@@ -33,11 +33,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure(config: Config) -> dict[str, Any]:
-    """Measure ranks and intervals of each accuracy.
+    """Measure the rank correlation and interval coverage of each accuracy.
 
-    They are of all test rows, of those whose network no train row has, and of the rest.
-
-    Of fewer than two rows there are none.
+    They are measured on all test rows, on those whose network is in no train row, and on the rest.
 
     Raises:
         ValueError: the table cannot be read, is not of one space, or has no two test rows of an accuracy that

@@ -29,7 +29,7 @@ from spaces.nasbench201 import OPERATIONS
 
 ACCURACY = "accuracy@cifar10"
 SHARES = (0.05, 0.1, 0.25, 1.0)
-OFTEN = 3  # of the six edges
+OFTEN = 3  # of six edges
 DRAWS = 50
 
 
@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def tables(config: Config) -> tuple[Table, Table]:
-    """Make two tables of Kendall τ: of parts of the rows by accuracy, and of costs."""
+    """Return two tables of Kendall τ: for the accuracy among parts of the rows, and for each cost."""
     table, rows = tested(config, "nasbench201", ACCURACY)
     predictor = Predictor.from_pretrained(config.checkpoint).of_space(table.space)
     costs = [name for name in predictor.objectives if name in table.frame and not Objective.parse(name).is_accuracy]
@@ -72,7 +72,7 @@ def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str,
 
 
 def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool_]) -> float:
-    """Mean τ of as many rows drawn from those that lie between the part's 5 and 95 % quantiles; NaN without rows."""
+    """Return the mean τ of as many random rows with labels between the part's 5 and 95 % quantiles, or NaN."""
     if not rows.any():
         return float("nan")
     low, high = np.quantile(measured[rows], (0.05, 0.95))
