@@ -76,7 +76,7 @@ def adapt(
     Raises:
         ValueError: labels are not numbers, infinite, above 1e30, or impossible for the objective, such as a negative
             latency; there is not one label or NaN per text, or fewer than two or more than 8,000 labels; ``objective``
-            is not an objective's name; ``names`` are not N; or the model's head is not "digits".
+            is not an objective's name; there are not N names; or the model's head is not "digits".
 
     Example:
         >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP

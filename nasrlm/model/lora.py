@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class LoRALinear(nn.Linear):
     """``W x + up (down x)``: only ``down`` and ``up`` are learned; the change is zero at initialisation.
 
-    ``W`` has the name that it has in ``nn.Linear``, so weights saved from one can be loaded.
+    ``W`` and the bias have the same names as in ``nn.Linear``, so weights saved from one can be loaded.
 
     Source:
         Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models".

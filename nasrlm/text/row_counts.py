@@ -146,9 +146,7 @@ class _Blocks:
             if name not in self._known:
                 self._known[name] = self.block(self._functions[name], depth + 1)
         called = tuple((name, self._known[name]) for name in callees)
-        return (
-            _block(body, called) if depth else _Block(body, dict(called))
-        )  # graphs are not cached: texts do not share them
+        return _block(body, called) if depth else _Block(body, dict(called))  # texts do not share their graphs
 
 
 @lru_cache(maxsize=1024)  # small, since a server reads texts from anybody, whose blocks may be long

@@ -95,7 +95,7 @@ class Batches:
     ) -> None:
         self._token_ids, self._row_weights, self._redraw = token_ids, row_weights, redraw
         self._known = np.isfinite(labels)
-        self._values = np.where(self._known, labels, 0.0)  # a number code would warn of large or small ones
+        self._values = np.where(self._known, labels, 0.0)  # no number code warns of 0
         self._numbers = _encoded(self._values, code)
         self._log_weights = np.log(weights)
         self._batch_size, self._seed = batch_size, seed

@@ -42,9 +42,7 @@ class Processes:
         self.shard = shard and self.count > 1
         self._accelerator = _accelerator(device) if self.count > 1 else None
         own = device if self._accelerator is None else str(self._accelerator.device)
-        self.device = (
-            "cpu" if device == "cpu" else own
-        )  # accelerate numbers CPUs, such as cpu:0, which torch.load rejects
+        self.device = "cpu" if device == "cpu" else own  # accelerate numbers CPUs, which torch.load rejects
 
     def split(self, module: nn.Module) -> None:
         """Keep only this process's part of the weights, if ``shard`` is set."""
@@ -63,9 +61,7 @@ class Processes:
 
         Gradients of the other passes are accumulated in this process.
         """
-        if (
-            self._accelerator is None or self.shard or last
-        ):  # a split model averages each: whole gradients are too large
+        if self._accelerator is None or self.shard or last:  # whole gradients of a split model would be too large
             return nullcontext()
         context: AbstractContextManager[Any] = self._accelerator.no_sync(wrapped)
         return context

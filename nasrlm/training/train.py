@@ -100,7 +100,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
     sums = {
         space: x for space, x in initial.sums_by_space.items() if space not in learned
-    }  # other sums were closer than the old encoder
+    }  # those of learned spaces were compared with the old encoder
     checkpoint = replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
     predictor = Predictor(checkpoint)
     of_all = dict.fromkeys(initial.objectives, ())  # calibration of a checkpoint that has learned a single space
@@ -185,12 +185,8 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
 def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
     """Return the config of the run that trains the encoder of one space."""
     folder = quote(space, safe="")  # the name of a user's own space is a path
-    changes = {
-        "out": config.out / folder,
-        "encoder_steps": {},
-        "only_encoder": True,
-        "weight_bits": 32,
-    }  # stored in 8 bits later
+    # The run keeps 32 bits; what it changes in the encoder is stored in 8 bits afterwards.
+    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True, "weight_bits": 32}
     own = config.of_objectives(rows.objectives).model_copy(update=changes)
     steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
     return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)

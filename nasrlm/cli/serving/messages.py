@@ -1,4 +1,4 @@
-"""The JSON bodies of requests and responses. Their docstrings are shown at /docs."""
+"""The JSON bodies of requests and responses. Their docstrings become descriptions in /openapi.json."""
 
 from __future__ import annotations
 

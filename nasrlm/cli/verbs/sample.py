@@ -64,9 +64,7 @@ def run(
         raise ValueError(f"sample: expected one --space{more}, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        from nasrlm.checkpoints.checkpoint import (
-            Checkpoint,
-        )  # here: takes over a second, and random draws do not need it
+        from nasrlm.checkpoints.checkpoint import Checkpoint  # here: takes over a second, for this choice alone
         from studies.tables.choosing import most_telling
 
         loaded = Checkpoint.from_pretrained(checkpoint)
