@@ -153,7 +153,7 @@ class Advisor(Generic[A]):
         if not self.can_predict:
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(nothing) for _ in architectures]
-        self._tell_of_guesses()
+        self._warn_of_guesses()
         texts = [self.to_text(architecture) for architecture in architectures]
         return self.gate.check(texts, self._learning.model.memory)
 
@@ -172,7 +172,7 @@ class Advisor(Generic[A]):
         count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
             return self._random(tried, count, seed), []
-        self._tell_of_guesses()
+        self._warn_of_guesses()
         model, ledger = self._learning.model, self._ledger(tried, seed)
         found = propose(guide or Guide(), self.space, model, ledger, self.gate, count=count)
         pruned = [entry for entry in found if entry.status == PRUNED]
@@ -198,7 +198,7 @@ class Advisor(Generic[A]):
             warn_caller(told)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
-        """Update the model if enough new results have come; it learns from the first multiple of ``every``."""
+        """Let the model learn from the evaluated entries, if there are enough new results, see ``learn_every``."""
         assert self.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
 
@@ -220,7 +220,7 @@ class Advisor(Generic[A]):
                 self.warn_once("fractions", f"{told}If it is a fraction, give {100 * value:g}.")
         return kept
 
-    def _tell_of_guesses(self) -> None:
+    def _warn_of_guesses(self) -> None:
         if self.gate.guessed:
             self.warn_once(
                 "guesses",

@@ -40,7 +40,7 @@ def run(problem: Problem[A]) -> None:
             sampler.end_generation(finished)
             if stored is not None:
                 evaluated = problem.history.architectures[-len(trials) :]  # the representatives that were evaluated
-                stored.extend(_as_they_are(finished, outcome), evaluated)
+                stored.extend(_with_own_objectives(finished, outcome), evaluated)
             if not sampler.reads_trials:
                 study = optuna.create_study(sampler=sampler, directions=directions(problem.config.goals))
 
@@ -69,7 +69,7 @@ def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config
     return finished
 
 
-def _as_they_are(trials: Sequence[FrozenTrial], outcome: Outcome) -> list[FrozenTrial]:
+def _with_own_objectives(trials: Sequence[FrozenTrial], outcome: Outcome) -> list[FrozenTrial]:
     """Return copies of the trials with the objectives themselves, not worsened by soft constraints."""
     copies = [copy(trial) for trial in trials]
     for trial, objectives, complete in zip(copies, outcome.objectives.tolist(), outcome.complete, strict=True):

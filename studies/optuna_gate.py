@@ -163,9 +163,9 @@ class ParetoGate(Generic[A]):
     def check(self, trial: optuna.Trial, architecture: A) -> None:
         """Prune a trial, or let it continue.
 
-        A trial is also pruned if another one with the same network (``architecture_key``) is completed or running, so
-        no network is evaluated twice, however many workers there are. Two trials that start with the same network at
-        the same moment may both be pruned.
+        A trial is also pruned if another one with the same network is completed or running, so that no network is
+        evaluated twice, however many workers there are. In spaces where isomorphic architectures differ in costs, only
+        the same architecture counts. Two trials that start with the same network at the same moment may both be pruned.
 
         A trial without a study, such as a ``FixedTrial`` to call the objective again with the best parameters, is never
         pruned.
@@ -332,7 +332,7 @@ class ParetoGate(Generic[A]):
                 "their networks again. Add them to a new study with it, see ParetoGate."
             )
         if is_first and new:
-            self._warn_of_untold(new)
+            self._warn_of_missing(new)
         if feasible := [trial for trial in new if is_feasible(trial)]:
             names = [self._name(trial) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
@@ -356,7 +356,7 @@ class ParetoGate(Generic[A]):
         """Return the name of a trial in reasons: its architecture, or its number if unknown."""
         return self._entry(trial).architecture if self._is_known(trial) else f"trial {trial.number}"
 
-    def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
+    def _warn_of_missing(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
             if all(told_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete):
                 warn_caller(

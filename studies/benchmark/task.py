@@ -72,12 +72,12 @@ class SpaceTable:
 
     def features(self, rows: Rows) -> list[Features]:
         """Return the features of the canonical graphs, see ``studies.surrogates.features``."""
-        return _remembered(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
+        return _cached(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
 
     def texts(self, rows: Rows, measured: bool) -> list[str]:
         """Return the measured or canonical ONNX texts of rows."""
         keys = [(measured, row) for row in rows.tolist()]
-        return _remembered(
+        return _cached(
             self._texts,
             keys,
             lambda new: to_onnx_texts(self.space, self._some([row for _, row in new]), measured=measured),
@@ -183,7 +183,7 @@ def _drawn(candidates: Rows, size: int, seed: int) -> Rows:
     return np.random.default_rng(seed).permutation(candidates)[:size]
 
 
-def _remembered(known: dict[K, V], keys: Sequence[K], compute: Callable[[list[K]], Sequence[V]]) -> list[V]:
+def _cached(known: dict[K, V], keys: Sequence[K], compute: Callable[[list[K]], Sequence[V]]) -> list[V]:
     new = [key for key in dict.fromkeys(keys) if key not in known]
     known.update(zip(new, compute(new) if new else (), strict=True))
     return [known[key] for key in keys]

@@ -111,7 +111,7 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
         )
     if empty := [str(path) for path, study in zip(paths, studies, strict=True) if not study.history.complete().any()]:
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
-    target, names = _made(out), _told_apart(paths)
+    target, names = _made(out), _distinct_names(paths)
     _write(progress_figure(names, studies), target / "comparison.png")
     write_html([interactive_progress(names, studies)], target / "comparison.html")
     return target / "comparison.png", target / "comparison.html"
@@ -125,7 +125,7 @@ def _intervals(study: LoadedStudy, columns: Sequence[int]) -> list[float | None]
     return [levels[column][-1] - levels[column][0] for column in columns]
 
 
-def _told_apart(folders: Sequence[Path]) -> list[str]:
+def _distinct_names(folders: Sequence[Path]) -> list[str]:
     """Name studies by their paths relative to the common folder, since folders may have the same name."""
     paths = [folder.resolve() for folder in folders]
     shared = os.path.commonpath([path.parent for path in paths])

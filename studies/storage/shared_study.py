@@ -135,7 +135,7 @@ class SharedStudy(Generic[A]):
         self._taken = None
         try:
             with self.locks.turn():
-                self._retry_the_dead()
+                self._retry_dead_trials()
                 yield self.ledger()
         except BaseException:
             self._let_go()
@@ -226,15 +226,15 @@ class SharedStudy(Generic[A]):
         Then the results are recorded for the copy, unless it has some already.
         """
         self._unheld_since.clear()  # outdated after an evaluation
-        if not self._tells(self._storage.get_trial(taken.trial_id), real):
+        if not self._records(self._storage.get_trial(taken.trial_id), real):
             with self.locks.turn():
                 trials = self.study.get_trials(deepcopy=False)
                 for trial in trials:
-                    if taken.number in _tries(trial, trials)[:-1] and self._tells(trial, real):
+                    if taken.number in _tries(trial, trials)[:-1] and self._records(trial, real):
                         break
         self.locks.release(taken.number)
 
-    def _tells(self, trial: FrozenTrial, real: FloatArray) -> bool:
+    def _records(self, trial: FrozenTrial, real: FloatArray) -> bool:
         """Record results unless the trial is finished; return whether it has results now, these or others.
 
         A waiting trial may only be passed within a turn.
@@ -260,7 +260,7 @@ class SharedStudy(Generic[A]):
             running.set_constraint(str(bound), beyond.item())
         self.study.tell(running, real[: len(self.config.goals)].tolist(), skip_if_finished=True)
 
-    def _retry_the_dead(self) -> None:
+    def _retry_dead_trials(self) -> None:
         trials = self.study.get_trials(deepcopy=False)
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:

@@ -48,7 +48,7 @@ class LearningModel(Generic[A]):
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
-        self._has_told_twins = isinstance(space, Spellings)  # whose architectures have a key for each notation
+        self._has_warned_of_twins = isinstance(space, Spellings)  # whose architectures have a key for each notation
         self.model = self._make(predictor)
         self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, modelled).odd_units
 
@@ -65,7 +65,7 @@ class LearningModel(Generic[A]):
         """Return the surrogate, which first learns again if there are ``every`` more results than last time."""
         count = len(ledger.answered) // self._every * self._every
         if self._adapt is not None and count > self._num_learned:
-            self._tell_of_twins(ledger.answered)
+            self._warn_of_twins(ledger.answered)
             adapted = self._adapt(ledger.labels(count))
             if not callable(getattr(adapted, "predict", None)):
                 raise TypeError(
@@ -75,13 +75,13 @@ class LearningModel(Generic[A]):
             self._num_learned = count
         return self.model
 
-    def _tell_of_twins(self, evaluated: Sequence[Entry]) -> None:
+    def _warn_of_twins(self, evaluated: Sequence[Entry]) -> None:
         """Warn once if entries with different keys have the same text, so that a network was evaluated twice."""
         first_of: dict[str, Entry] = {}
-        for entry in evaluated if not self._has_told_twins else ():
+        for entry in evaluated if not self._has_warned_of_twins else ():
             first = first_of.setdefault(self.to_text(self._space.parse(entry.architecture)), entry)
             if first is not entry:
-                self._has_told_twins = True
+                self._has_warned_of_twins = True
                 warnings.warn(
                     f"{self._space.name}: expected one architecture_key of one network, got {first.key} and "
                     f"{entry.key}. Unless they are trained differently, let architecture_key leave out what differs.",
