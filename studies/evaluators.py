@@ -45,10 +45,10 @@ class RealEvaluator(Protocol[A]):
     """An evaluator that gives real results, usually at a cost.
 
     If it has a true attribute ``one_at_a_time``, architectures are evaluated one by one and each result is saved at
-    once. Otherwise a whole population is evaluated in one call, and an error loses all of its results.
+    once. Otherwise a whole population is evaluated in one call, and an error may lose all of its results.
 
     Attributes:
-        known: the only architectures that it has results for, besides their twins; None if it can evaluate any.
+        known: the only architectures, with their twins, that it has results for; None if it can evaluate any.
         modelled: objectives whose values it takes from a predictor, so that its results teach nothing about them.
     """
 
@@ -235,7 +235,8 @@ class FunctionEvaluator(Generic[A]):
             )
         try:
             values = [_number(answer[name]) for name in self.objectives]
-        except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # last: of torch
+        except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):
+            # RuntimeError is raised by torch tensors.
             values = [math.inf]
         if any(abs(value) > MAX_LABEL for value in values):
             raise ValueError(

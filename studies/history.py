@@ -91,9 +91,7 @@ class History:
         return np.cumsum(self.evaluated, dtype=np.float64)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row per architecture: order, architecture, key, genotype, three columns per objective
-        and feasible.
-        """
+        """Return a table with columns order, architecture, key, genotype, three per objective, and feasible."""
         values = self.stacked()
         numbers = {
             name + bound: values[:, column, index]

@@ -48,7 +48,8 @@ class DistinctSampler(BaseSampler, Generic[A]):
         self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _MAKERS[problem.config.sampler](problem.config, self.distributions)
         self.is_random = isinstance(self.sampler, RandomSampler)  # then replacements are random too
-        self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))  # all of the study's
+        # Whether the sampler needs all trials of the study.
+        self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))
         self._first_population = problem.warm_start() if self.is_random else problem.first_population()
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:

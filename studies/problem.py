@@ -49,7 +49,7 @@ class Outcome:
 
 
 class Problem(Generic[A]):
-    """The budget and memory of a search, which evaluates no two isomorphic architectures.
+    """The budget and memory of a search, in which no architecture key is evaluated twice.
 
     Args:
         config: goals, constraints, trials and seed.

@@ -332,7 +332,7 @@ def _meets_constraints(found: Answer) -> NDArray[np.bool_]:
 
 
 def _beyond(name: str, answers: FloatArray) -> FloatArray:
-    """Return (K,) values a little worse than all answers (N, K); infinite if a column has only NaN.
+    """Return (K,) values a little worse than all results (N, K); infinite if a column has only NaN.
 
     For equality constraints H, worse means farther from 0.
     """

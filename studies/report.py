@@ -141,7 +141,7 @@ def _soft_met(study: LoadedStudy) -> BoolArray:
 
 
 def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None = None) -> None:
-    """Write study.json and front.csv; the latter also tells whether soft constraints are met, and known true values."""
+    """Write study.json and front.csv, the latter with ``soft_met`` and true values if these apply."""
     front = _front_table(study)
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median

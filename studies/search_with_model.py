@@ -75,7 +75,8 @@ def search_with_model(
         raise ValueError(f"search: expected an evaluator that tells known and modelled, got {type(real).__name__}.")
     texts = TextMemory.of(to_text or partial(to_measured_text, named))
     storage, adapt = config.storage, None
-    if storage is None and not guide.exhaustive:  # a storage does not keep what that prunes
+    # Not for exhaustive searches, whose pruned architectures are not kept in a storage.
+    if storage is None and not guide.exhaustive:
         storage = str(Path(out) / JOURNAL_FILE)
     if guide.adapt_every:
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]

@@ -229,7 +229,7 @@ def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks
         study_name: name of the study to lock.
 
     Raises:
-        StudyError: the storage is a database other than PostgreSQL, or SQLite with a file.
+        StudyError: the storage is a database, but neither PostgreSQL nor SQLite with a file.
     """
     if not isinstance(storage, RDBStorage):
         return _locks_beside(name, study_name)

@@ -98,9 +98,10 @@ def graph_scale(name: str, labels: FloatArray) -> LearningScale:
 
     Logarithms would stretch the differences among the cheapest networks.
 
-    NOTE: a network that fails to train is exactly as accurate as chance. On a plain scale of errors 10 % and 25 % are
-    closer together than 93 % and 94 %, so cheap networks that fail were evaluated again and again for their possible
-    gain. Hence the scale has a floor, ``ACCURACY_MARGIN`` below the lowest accuracy, where it is stretched too.
+    NOTE: networks that fail to train are all as accurate as chance. On the scale of errors alone, 10 % and 25 % are
+    hardly farther apart than 93 % and 94 %, so cheap networks that fail were evaluated again and again for their
+    possible gain. Hence the scale has a floor, ``ACCURACY_MARGIN`` below the lowest accuracy, near which it is
+    stretched too.
     """
     kind, least = Scale.of(name, labels).kind, float(labels.min())
     if kind == "error":

@@ -61,7 +61,7 @@ class ProcessAdapter(Generic[A]):
 
     Args:
         space: the search space, which parses notations and draws the pool of texts.
-        predictor: predictor to start from. It must know some objective, but none of those to learn.
+        predictor: predictor to start from. It must know some objective, not necessarily one of those to learn.
         objectives: names to learn.
         to_text: converts an architecture to the text that the predictor reads.
         pool_size: number of texts by which features are standardised.

@@ -106,8 +106,7 @@ def only_space(frame: pd.DataFrame) -> str:
 
 
 def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progress: bool = False) -> list[str]:
-    """Return the text of each row: column ``text`` or, if empty, the architecture converted to measured or canonical
-    text.
+    """Return the text of each row: column ``text`` or, if empty, the architecture's measured or canonical text.
 
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
