@@ -42,7 +42,7 @@ from converters.passes.spell_layers import (
     spell_norm_pool,
     spell_row_pool,
 )
-from converters.passes.spell_views import spell_expand, spell_rows, spell_slice, spell_view
+from converters.passes.spell_views import spell_expand, spell_slice, spell_view
 from converters.passes.spell_windows import absorb_padding, spell_padding, spell_pool, spell_wrap
 from converters.text import OPSET
 
@@ -189,7 +189,6 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_wrap,
     spell_expand,
     spell_view,
-    spell_rows,
     spell_row_pool,
     spell_view,
     absorb_group_norm,

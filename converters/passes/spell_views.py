@@ -11,8 +11,6 @@ from converters.graph import Node, Shape
 from converters.passes.rewriting import Surroundings, as_integers
 
 RESHAPES = ("Flatten", "nn.Reshape")
-LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
-ROW_BY_ROW = LINEARS | {"Gelu", "HardSwish", "Relu", "Sigmoid", "Tanh", "nn.Clip", "nn.Scale", "nn.Silu"}
 KEEP_ORDER = frozenset({"Expand", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "nn.Reshape"})
 
 Cut = tuple[int, int, int]  # axis, start, end
@@ -44,36 +42,6 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if len(before) > 2 and after == (before[0], prod(before[1:])):
         return [Node("Flatten", (x,), node.outputs)]
     return [Node("nn.Reshape", (x,), node.outputs, attributes(shape=after))]
-
-
-def spell_rows(node: Node, at: Surroundings) -> list[Node] | None:
-    """Apply linear layers to the last of all axes if the input is reshaped to a matrix before them and back after.
-
-    Exporters add these reshapes because ``Gemm`` takes only matrices.
-    """
-    parts, x = list[Node](), node.inputs[0] if node.op_type == "nn.Reshape" else ""
-    while (part := at.producer(x, *ROW_BY_ROW)) and at.read_once(x) and at.is_float(x):
-        parts.append(part)
-        x = part.inputs[0]
-    view = at.producer(x, *RESHAPES) if LINEARS.intersection(part.op_type for part in parts) else None
-    if view is None or not at.is_float(view.inputs[0]) or not at.is_float(node.outputs[0]):
-        return None
-    before, after = at.shapes[view.inputs[0]], at.shapes[node.outputs[0]]
-    nodes: list[Node] = []
-    if len(before) > 2 and before[-1] == at.shapes[x][-1]:
-        x, apart = view.inputs[0], before[:-1]
-    elif len(after) > 2 and after[-1] == at.shapes[node.inputs[0]][-1]:
-        apart, width = after[:-1], at.shapes[x][-1]
-        x = at.define(f"{node.outputs[0]}.apart", (*apart, width), like=x)
-        nodes.append(Node("nn.Reshape", view.inputs, (x,), attributes(shape=(*apart, width))))
-    else:
-        return None
-    for part in reversed(parts):
-        made = part.outputs[0]
-        shape = (*apart, at.shapes[made][-1])
-        nodes.append(part._replace(inputs=(x,), outputs=(at.define(f"{made}.apart", shape, like=made),)))
-        x = nodes[-1].outputs[0]
-    return [*nodes, node._replace(inputs=(x,))]
 
 
 def spell_expand(node: Node, at: Surroundings) -> list[Node] | None:

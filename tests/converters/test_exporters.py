@@ -131,30 +131,3 @@ def test_the_text_computes_what_the_module_does(name):
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     (output,) = run(exported(Computing(function).eval(), shape, optimize=False), x)
     np.testing.assert_allclose(output, function(torch.from_numpy(x)), rtol=1e-4, atol=1e-5)
-
-
-def of_rows(shape):
-    """What computes row by row, on a matrix of all rows, made a tensor of this shape again."""
-    return lambda x, layers: layers(x.reshape(-1, 8)).reshape(shape)
-
-
-LAYERS_OF_ROWS = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 6)).eval()
-BY_ROWS = {
-    "apart before": (lambda x, layers: layers(x), of_rows((2, 5, 6)), (2, 5, 8)),
-    "apart after": (lambda x, layers: layers(x.reshape(1, 5, 8)), of_rows((1, 5, 6)), (1, 5, 2, 4)),
-    "in heads after": (lambda x, layers: layers(x).reshape(2, 5, 3, 2), of_rows((2, 5, 3, 2)), (2, 5, 8)),
-}
-
-
-@pytest.mark.parametrize("name", BY_ROWS)
-def test_linear_layers_of_rows_are_those_of_all_axes(name):
-    """As of ``Conv1D`` of transformers, and what optimisers of ONNX files make of products with biases."""
-    plain, rows, shape = BY_ROWS[name]
-    texts = [module_to_onnx_text(Computing(function, LAYERS_OF_ROWS), shape) for function in (plain, rows)]
-    assert texts[0] == texts[1]
-
-
-def test_a_norm_of_rows_is_still_the_layers():
-    layers = nn.Sequential(nn.Linear(8, 6), nn.BatchNorm1d(6))
-    onnx_text = module_to_onnx_text(Computing(of_rows((2, 5, 6)), layers), (2, 5, 8))
-    assert "BatchNormalization" not in onnx_text.partition("network")[2]
