@@ -11,8 +11,8 @@ from converters import to_model, to_onnx_text
 from converters.models.torch_module import export_module
 from converters.text import prelude
 from spaces import get_space
-from tests.converters.models import model, tensor
 from tests.converters.networks import RecurrentClassifier, VisionTransformer
+from tests.converters.onnx_models import model, tensor
 from tests.spaces.contract import rng
 
 MODELS = ("recurrent", "transformer", "own", "older")

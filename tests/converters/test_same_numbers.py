@@ -6,7 +6,7 @@ import pytest
 from onnx import numpy_helper
 
 from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics
-from tests.converters.models import body, model, run, tensor
+from tests.converters.onnx_models import body, model, run, tensor
 
 SAME = {
     "a mask that is read": "(float[2,3] x) => (float[2,3] y, bool[2,3] mask) { y, mask = Dropout (x) }",

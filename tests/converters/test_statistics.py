@@ -6,7 +6,7 @@ import pytest
 from converters import Statistics, model_to_graph, statistics
 from converters.builder import GraphBuilder
 from tests.converters.graphs import conv, graph, node
-from tests.converters.models import QUANTISED, model, tensor
+from tests.converters.onnx_models import QUANTISED, model, tensor
 
 IMAGE = (1, 6, 8, 8)
 

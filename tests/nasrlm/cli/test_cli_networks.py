@@ -1,0 +1,166 @@
+"""Verbs about networks themselves: sample, convert, stats, measure."""
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import onnxruntime
+import pandas as pd
+import pytest
+
+from converters import runtime, to_onnx_text
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from spaces import get_space
+from tests.nasrlm.cli.test_cli import ARCHITECTURE, SPACE
+from tests.nasrlm.conftest import CommandLine
+
+
+def test_sample(answers: Any, nasrlm: CommandLine) -> None:
+    drawn = answers("sample", *SPACE, "-n", 3, "--seed", 1)
+    assert len(drawn) == 3
+    assert all(get_space("nasbench201").parse(architecture) for architecture in drawn)
+    assert nasrlm("sample", *SPACE, "-n", 3, "--seed", 1).stdout.splitlines() == drawn
+    assert answers("sample", *SPACE, "-n", 3, "--seed", 2) != drawn
+
+
+def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    words = ("sample", *SPACE, "--choose", "active", "--checkpoint", checkpoint_folder, "--pool", 30)
+    chosen = answers(*words, "-n", 4)
+    assert len(set(chosen)) == 4
+    assert answers(*words, "-n", 2) == chosen[:2]
+    pool = set(answers("sample", *SPACE, "-n", 30))
+    assert pool > set(chosen)
+    pd.DataFrame({"architecture": chosen[:2], "latency_ms@mine": [1.0, 2.0]}).to_csv(tmp_path / "two.csv")
+    for part in range(2):
+        pd.DataFrame({"architecture": chosen[part : part + 1]}).to_csv(tmp_path / f"part{part}.csv")
+    parts = ("--measured", tmp_path / "part0.csv", "--measured", tmp_path / "part1.csv")
+    assert answers(*words, "-n", 2, *parts) == chosen[2:]
+    pd.DataFrame({"architecture": chosen[:1], "split": "test"}).to_csv(tmp_path / "test.csv")
+    beside = answers(*words, "-n", 4, "--measured", tmp_path / "test.csv")
+    assert chosen[0] not in beside  # though nothing is learned from it
+    assert beside != answers(*words, "-n", 4, "--measured", tmp_path / "part0.csv")
+    assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
+    assert "expected up to 28 to choose, as many as a pool of 30 has that are not measured, got 29." in (
+        nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr
+    )
+    pd.DataFrame({"text": ["Conv"]}).to_csv(tmp_path / "texts.csv")
+    refused = nasrlm(*words, "--measured", tmp_path / "texts.csv")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "texts.csv: measured: expected a column architecture, got texts." in refused.stderr
+    assert "expected up to 30 to choose" in nasrlm(*words, "-n", 31).stderr
+    assert answers(*words, "-n", 3, "--out", tmp_path / "chosen.csv") == [*chosen[:3]]
+    table = pd.read_csv(tmp_path / "chosen.csv")
+    assert table["architecture"].tolist() == chosen[:3]
+    assert {*table["space"], *table["split"]} == {"nasbench201", "train"}
+    assert "--held-out: expected --choose random beside it" in nasrlm(*words, "--held-out", 5).stderr
+    assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
+
+
+def test_convert_prints_the_canonical_text(answers: Any, nasrlm: CommandLine, checkpoint: Checkpoint) -> None:
+    space = get_space("nasbench201")
+    text = to_onnx_text(space, space.parse(ARCHITECTURE))
+    tokens = len(checkpoint.tokenizer.to_ids([text])[0])
+    assert answers("convert", *SPACE, ARCHITECTURE) == {"text": text, "tokens": tokens}
+    assert nasrlm("convert", *SPACE, ARCHITECTURE).stdout == text + "\n"
+
+
+def test_convert_writes_a_model_that_runs_and_a_text_that_parses(nasrlm: CommandLine, tmp_path: Path) -> None:
+    for name in ("x.onnx", "x.onnxtxt"):
+        assert nasrlm("convert", *SPACE, ARCHITECTURE, "--out", tmp_path / name) == (0, "", "")
+    session = onnxruntime.InferenceSession(tmp_path / "x.onnx", providers=["CPUExecutionProvider"])
+    assert [value.shape for value in session.get_outputs()] == [[1, 10]]
+    onnx.checker.check_model(onnx.parser.parse_model((tmp_path / "x.onnxtxt").read_text()), full_check=True)
+    again = nasrlm("convert", tmp_path / "x.onnxtxt").stdout
+    assert again == nasrlm("convert", *SPACE, ARCHITECTURE).stdout
+
+
+def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    counted = answers("stats", *SPACE, ARCHITECTURE)
+    keys = {"params", "macs", "convs", "live_macs", "live_convs", "nodes", "depth", "activations", "tokens"}
+    assert keys <= counted.keys()
+    assert all(value > 0 for value in counted.values())
+    shown = nasrlm("stats", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder).stdout
+    assert f"{counted['macs']:,}" in shown
+
+
+def test_stats_of_several_networks(answers: Any, nasrlm: CommandLine, tmp_path: Path, checkpoint_folder: Path) -> None:
+    files = [tmp_path / "a.onnx", tmp_path / "b.onnxtxt"]
+    for file, architecture in zip(
+        files, (ARCHITECTURE, "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"), strict=True
+    ):
+        assert nasrlm("convert", *SPACE, architecture, "--out", file).status == 0
+    rows = answers("stats", *files)
+    assert rows == [{"architecture": str(file), **answers("stats", file)} for file in files]
+    shown = nasrlm("stats", *files, "--checkpoint", checkpoint_folder).stdout
+    assert all(str(row["architecture"]) in shown and f"{row['params']:,}" in shown for row in rows)
+
+
+def test_measure(answers: Any, tmp_path: Path) -> None:
+    rows = answers("measure", *SPACE, ARCHITECTURE, "--repeats", 2, "--out", tmp_path / "measured.csv")
+    assert rows[0]["architecture"] == ARCHITECTURE
+    assert 0 < rows[0]["latency_q25_ms"] <= rows[0]["latency_ms@here"] <= rows[0]["latency_q75_ms"]
+    assert pd.read_csv(tmp_path / "measured.csv")["latency_ms@here"].tolist() == [rows[0]["latency_ms@here"]]
+
+
+def test_what_was_timed_before_an_interrupt_is_kept(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[float] = []
+
+    def run_ms(_: object) -> float:
+        if len(timed) == 5:
+            raise KeyboardInterrupt
+        timed.append(float(len(timed)))
+        return timed[-1]
+
+    monkeypatch.setattr(runtime._LoadedModel, "run_ms", run_ms)
+    rows = [ARCHITECTURE, "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"]
+    pd.DataFrame({"space": "nasbench201", "architecture": rows, "mine": [1, 2]}).to_csv(tmp_path / "rows.csv")
+    done = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv")
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: 2 networks, with 2 timed runs or more each.\nnasrlm: interrupted.\n"
+    assert (done.status, done.stderr) == (130, told)
+    measured = pd.read_csv(tmp_path / "measured.csv")
+    assert sorted(measured["repeats"]) == [2, 3]
+    assert measured["architecture"].tolist() == rows
+    timed.clear()
+    again = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv", "--repeats", 9)
+    assert f"{tmp_path / 'measured.partial.csv'}: 2 networks, with 2 timed runs or more each." in again.stderr
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "measured.csv"), measured)
+    monkeypatch.setattr(runtime._LoadedModel, "run_ms", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "none.csv").status == 130
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None:
+    given = pd.DataFrame({"space": ["nasbench_macro", "nasbench201"], "architecture": ["00000000", ARCHITECTURE]})
+    given.to_csv(tmp_path / "given.csv", index=False)
+    answers("measure", "--table", tmp_path / "given.csv", "--repeats", 1, "--out", tmp_path / "measured.parquet")
+    measured = pd.read_parquet(tmp_path / "measured.parquet")
+    pd.testing.assert_frame_equal(measured[["space", "architecture"]], given)
+
+
+def test_a_measured_table_keeps_what_else_stands_in_it(nasrlm: CommandLine, tmp_path: Path) -> None:
+    text = to_onnx_text(get_space("nasbench201"), get_space("nasbench201").parse(ARCHITECTURE))
+    given = pd.DataFrame({"text": [text], "latency_ms@first": [2.5], "file": ["a.onnx"], "latency_ms@here": [1e9]})
+    given.to_parquet(tmp_path / "given.parquet")
+    out = tmp_path / "measured.parquet"
+    shown = nasrlm("measure", "--table", tmp_path / "given.parquet", "--repeats", 1, "--out", out).stdout
+    measured = pd.read_parquet(out)
+    pd.testing.assert_frame_equal(measured[["text", "latency_ms@first", "file"]], given.iloc[:, :3])
+    assert measured["latency_ms@here"][0] < 1e6
+    assert "row 0: < …" in shown
+    times = given.assign(seen=pd.Timestamp("2026-01-01"), repeats=3, tags=[["a"]])
+    times.to_parquet(tmp_path / "given.parquet")
+    found = nasrlm("measure", "--table", tmp_path / "given.parquet", "--repeats", 1, "--out", tmp_path / "x.jsonl")
+    assert "of the table it has nothing of seen, tags, latency_ms@here and 1 more." in found.stderr
+    kept = pd.read_json(tmp_path / "x.jsonl", lines=True)
+    assert (kept["file"].tolist(), kept["repeats"].tolist()) == (["a.onnx"], [1])
+    assert "Conv" not in shown
+
+
+def test_measurements_that_will_be_replaced_are_told_of(nasrlm: CommandLine, tmp_path: Path) -> None:
+    words = ("measure", *SPACE, ARCHITECTURE, "--repeats", 1, "--out", tmp_path / "measured.csv")
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: the table that is there will be replaced."
+    assert told not in nasrlm(*words).stderr
+    assert told in nasrlm(*words).stderr
