@@ -5,7 +5,8 @@ N texts, M objectives, Q quantiles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -72,6 +73,30 @@ def checked_whole(what: str, number: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{what}: expected {least} or more, got {number}.")
     return int(number)
+
+
+def checked_generator(seed: int | np.random.Generator) -> np.random.Generator:
+    """Return a generator with this seed, or the generator that was given.
+
+    Raises:
+        ValueError: the seed is negative or no integer.
+    """
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked_whole("seed", seed, 0))
+
+
+def refuse_unknown(objective: str, known: Collection[str]) -> None:
+    """Check that an objective is among those of the checkpoint.
+
+    Raises:
+        ValueError: it is not; the message suggests similar names.
+    """
+    if objective not in known:
+        close = difflib.get_close_matches(objective, known, n=3, cutoff=0.5)
+        hint = f"Did you mean {', '.join(close)}?" if close else "`nasrlm info` lists them."
+        raise ValueError(
+            f"objective: expected one of the checkpoint's {len(known)}, got {objective!r}. {hint} "
+            "New ones are learned by `nasrlm adapt`; name the checkpoint that it wrote."
+        )
 
 
 def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:

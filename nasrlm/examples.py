@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE
+from nasrlm.text.network import has_executed_blocks
 
 SPLITS = ("train", "valid", "test")
 
@@ -157,6 +158,11 @@ class Examples:
             columns = np.flatnonzero(np.isfinite(part.labels).any(axis=0))
             if labelled := [self.objectives[column] for column in columns]:
                 yield str(space), part.labelled(labelled)
+
+    def measured_spaces(self) -> tuple[str, ...]:
+        """Return the spaces all of whose texts have executed blocks, see ``nasrlm.text.network``."""
+        measured = np.fromiter(map(has_executed_blocks, self.texts), dtype=np.bool_, count=len(self.texts))
+        return tuple(str(space) for space in np.unique(self.spaces) if measured[self.spaces == space].all())
 
     def digest(self) -> str:
         """Return a hash of texts, labels and splits, which identifies a checkpoint's training data."""

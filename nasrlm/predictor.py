@@ -1,8 +1,7 @@
-"""Texts in, calibrated quantiles of any objectives out. N texts, M objectives, Q quantiles, L text tokens."""
+"""Predict calibrated quantiles of objectives from texts. N texts, M objectives, Q quantiles, S samples."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -16,7 +15,15 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nasrlm.answerer import Answerer, Levels
-from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
+from nasrlm.arguments import (
+    checked_generator,
+    checked_levels,
+    checked_names,
+    checked_values,
+    checked_whole,
+    known_values,
+    refuse_unknown,
+)
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import predict_by_space
 from nasrlm.calibration import Calibration, calibrated_levels
@@ -24,25 +31,25 @@ from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engines.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
+from nasrlm.lost_operations import warn_of_lost_operations
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
 
-TEACH = "New ones are learned by `nasrlm adapt`; name the checkpoint that it wrote."
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
 
 class Predictor:
-    """A checkpoint that answers.
+    """A model that predicts from texts.
 
     Args:
-        checkpoint: its weights may still change: answers follow.
-        engine: see ``nasrlm.engines.engine``; all but "torch" stay with the weights as they are now.
-        memory_bytes: for what the encoder made of texts, so that they are read once for several questions, and as
-            much for each encoder of a space; states that are kept stay as they are when weights change.
+        checkpoint: the model with its tokenizer and calibration. With the engine "torch", predictions follow later
+            changes of its weights; other engines keep a copy.
+        engine: what runs the model, see ``nasrlm.engines.engine``.
+        memory_bytes: size of the cache of encoded texts, for each encoder. It is not updated when weights change.
 
     Example:
         >>> predictor = Predictor.from_pretrained().of_space("nasbench201")  # doctest: +SKIP
@@ -57,34 +64,35 @@ class Predictor:
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine_name, self._memory_bytes = engine, memory_bytes
         self._use_answerer()
-        self._own: dict[str, Predictor] = {}  # of spaces with an encoder of their own
+        self._space = ""  # of its networks, see ``of_space``
+        self._own: dict[str, Predictor] = {}  # by space, for spaces that have an encoder
         self._of_all = self
 
     @classmethod
     def from_pretrained(
         cls, folder: Path | str | None = None, device: str = "cpu", engine: EngineName = "auto"
     ) -> Predictor:
-        """Load a checkpoint folder, or the released checkpoint.
+        """Load a checkpoint.
 
         Args:
-            folder: of Hugging Face form.
-            device: where torch runs.
-            engine: "torch", "onnxruntime", its less exact "onnxruntime-int8", whose answers depend a little on what is
-                asked about together, or "auto", which is ONNX Runtime for a compact model on a CPU.
+            folder: the checkpoint's folder, in the form of Hugging Face; None for the released checkpoint.
+            device: the torch device.
+            engine: "torch", "onnxruntime", "onnxruntime-int8", which is less exact and whose predictions depend
+                slightly on the other texts of a call, or "auto": ONNX Runtime for a compact model on a CPU, else torch.
 
         Raises:
-            CheckpointError: it is broken.
-            ValueError: the engine cannot run this model, or the device is not there.
+            CheckpointError: the folder is missing or broken.
+            ValueError: the engine cannot run this model, or the device does not exist.
         """
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
     def of_space(self, space: str | Space) -> Predictor:
-        """Return a predictor for networks of one space, with what was learned of that space and its calibration.
+        """Return a predictor for networks of one space, with the calibration and the encoder of that space.
 
-        It costs nothing, except for a space with an encoder of its own, which is loaded into an engine once.
+        It is cheap, except for the first call for a space that has an encoder, which is loaded into an engine.
 
         Args:
-            space: a space or its name; for one that the checkpoint does not know, all predictions are guesses.
+            space: a space or its name. All predictions for a space that the checkpoint does not know are guesses.
 
         Raises:
             ValueError: ``space`` is neither a space nor the name of one.
@@ -94,6 +102,7 @@ class Predictor:
         if space in of_all._own:
             return of_all._own[space]
         other = copy(of_all)
+        other._space = space
         other.checkpoint = of_all.checkpoint.of_space(space)
         other.objectives = of_all.objectives_of(space)
         if space in of_all.checkpoint.encoders:
@@ -104,7 +113,7 @@ class Predictor:
         return other
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
-        """Names of what it has learned of a space, in the order of decoding; all if the space is not known."""
+        """Return the objectives that were learned in a space, in decoding order; all for an unknown space."""
         return self._of_all.checkpoint.objectives_of(space)
 
     def predict(
@@ -115,30 +124,33 @@ class Predictor:
         progress: bool = False,
         spaces: Sequence[str | Space] | None = None,
     ) -> Prediction:
-        """Calibrated quantiles of each objective given the text.
+        """Predict calibrated quantiles of each objective, given the text.
 
         Args:
-            texts: N texts, canonical ONNX text or whatever the checkpoint was trained on.
-            objectives: names to decode; all that it has learned if None.
+            texts: N texts of the kind that the checkpoint was trained on: ``nasrlm.to_measured_text`` for the spaces
+                of the released one.
+            objectives: M names; all learned objectives if None.
             quantiles: ascending levels in (0, 1).
             progress: show a bar on stderr.
-            spaces: of the N texts, where they are of several; each is answered as ``of_space`` does, "" as of none.
+            spaces: the spaces of the N texts, "" where unknown; each text is predicted as by ``of_space``.
 
         Returns:
             (N, M, Q) values in the objectives' own units, with names and levels.
 
         Raises:
-            ValueError: unknown or no objective, bad levels, no list of texts, objectives or levels, empty text, or text
-                longer than the model's context.
+            ValueError: an objective is unknown, levels are not ascending in (0, 1), ``texts`` or ``objectives`` is not
+                a list, or a text is empty or longer than the model's context.
         """
         texts = checked_texts(texts)
         if spaces is not None:
             return predict_by_space(self._of_all, texts, spaces, objectives, quantiles, progress)
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
+        if self._space in self.checkpoint.measured_spaces:
+            warn_of_lost_operations(texts, self._space)
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        asked = self._of_all if self._answerer.reads(ids) else self  # readouts go by the encoder that all spaces share
+        asked = self._of_all if self._answerer.reads(ids) else self  # readouts use the encoder that all spaces share
         sums = (lambda some: asked._answerer.summed(some, ids, levels)) if asked._answerer.adds_up(ids) else None
         with naming_rows(lambda row: texts.index(list(different)[row])):
             values = asked._in_batches(
@@ -154,28 +166,26 @@ class Predictor:
     def sample(
         self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int | np.random.Generator = 0
     ) -> FloatArray:
-        """Draw from each objective's calibrated distribution given the text.
+        """Draw samples from the calibrated distribution of each objective, given the text.
 
-        Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
-        The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
-        engine and processor, and beyond ``answerer.ROWS_PER_SLICE`` on the slices. Another number of samples gives
-        other draws.
+        A few samples start with a wrong exponent and lie far off; use their quantiles rather than their mean. The same
+        seed and number of samples give the same values up to rounding, which depends on the other texts of the call,
+        the engine and the processor.
 
         Args:
             texts: N texts.
             objectives: M names.
-            samples: S draws a text and objective.
-            seed: or a generator, with which several calls have different draws.
+            samples: S, the number of samples for each text and objective.
+            seed: a seed, or a generator if several calls should draw different samples.
 
         Returns:
             (N, M, S) values in the objectives' own units.
 
         Raises:
-            ValueError: as ``predict`` does, no samples, or a negative seed.
+            ValueError: as ``predict``; or ``samples`` is below 1, or the seed negative.
         """
-        samples, rng = checked_whole("samples", samples, 1), _generator(seed)
-        names = checked_names(objectives)
-        texts = checked_texts(texts)
+        samples, rng = checked_whole("samples", samples, 1), checked_generator(seed)
+        names, texts = checked_names(objectives), checked_texts(texts)
         uniform = rng.uniform(size=(len(texts), len(names), samples))
         both = np.empty((2, *uniform.shape))
         for index, name in enumerate(names):
@@ -199,27 +209,26 @@ class Predictor:
         temperature: float = 1.0,
         seed: int | np.random.Generator = 0,
     ) -> FloatArray:
-        """Draw the objectives of a text together: each after those before it, in the order of decoding.
+        """Draw joint samples of the objectives: each given those that are decoded before it, accuracies first.
 
-        Calibration is of one objective at a time and does not enter. A seed says as much as one of ``sample``.
+        Samples are not calibrated, because calibration is for one objective at a time.
 
         Args:
             texts: N texts.
             objectives: M names, in any order.
-            samples: S draws a text.
-            known: values of some of the objectives, one a text or NaN; the others are drawn given these where
-                they are decoded later. Accuracies are decoded first.
-            temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
-            seed: as ``sample`` takes one.
+            samples: S, the number of samples for each text.
+            known: N values for some of the objectives, or NaN; objectives decoded later are drawn given these.
+            temperature: sharpens the distribution of every token if below 1, flattens it if above.
+            seed: as for ``sample``.
 
         Returns:
             (N, M, S) values in the objectives' own units.
 
         Raises:
-            ValueError: as ``predict`` does, no samples, a negative seed, a temperature below MIN_TEMPERATURE, or known
-                values that do not fit.
+            ValueError: as ``sample``; or the temperature is below MIN_TEMPERATURE, or ``known`` has another length or
+                impossible values.
         """
-        samples, rng = checked_whole("samples", samples, 1), _generator(seed)
+        samples, rng = checked_whole("samples", samples, 1), checked_generator(seed)
         if not MIN_TEMPERATURE <= temperature < math.inf:
             raise ValueError(f"temperature: expected {MIN_TEMPERATURE} or more, got {temperature}.")
         asked = checked_names(objectives)
@@ -240,23 +249,23 @@ class Predictor:
     def log_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False
     ) -> FloatArray:
-        """Natural logarithm of the model's probability of the numbers of its code that are nearest to ``values``.
+        """Compute the model's uncalibrated log-probability of each value, rounded to a number that it can write.
 
         Args:
             texts: N texts.
-            objectives: M names; in the order of decoding if ``joint``.
+            objectives: M names; in decoding order if ``joint``.
             values: (N, M) finite values in the objectives' own units.
-            joint: each value given those before it; otherwise each given the text alone.
+            joint: condition each value on those before it, otherwise on the text alone.
 
         Returns:
-            (N, M); uncalibrated. Of a head that gives points 0 for the point, and minus infinity for another number.
+            (N, M) natural logarithms. A head without distribution has 0 for its prediction, minus infinity elsewhere.
 
         Raises:
-            ValueError: as ``predict`` does, values that do not fit or are not finite, or another order if ``joint``.
+            ValueError: as ``predict``; or values have another shape or are not finite, or ``joint`` objectives have
+                another order.
         """
-        names = checked_names(objectives)
+        names, texts = checked_names(objectives), checked_texts(texts)
         ids = self._objective_ids(names)
-        texts = checked_texts(texts)
         values = checked_values(values, texts, names)
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0]
@@ -275,22 +284,21 @@ class Predictor:
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
     ) -> FloatArray:
-        """P(objective <= value) under the model itself, uncalibrated.
+        """Compute the model's uncalibrated probability that each objective is at most the value.
 
         Args:
             texts: N texts.
             objectives: M names.
-            values: (N, M) in the objectives' own units, NaN where there is none.
+            values: (N, M) in the objectives' own units; may have NaN.
 
         Returns:
             (N, M) in [0, 1], NaN where ``values`` is NaN.
 
         Raises:
-            ValueError: as ``predict`` does, or values that do not fit.
+            ValueError: as ``predict``; or values have another shape.
         """
-        names = checked_names(objectives)
+        names, texts = checked_names(objectives), checked_texts(texts)
         ids = self._objective_ids(names)
-        texts = checked_texts(texts)
         values = checked_values(values, texts, names)
         known = ~np.isnan(values)
         filled = torch.from_numpy(np.nan_to_num(values))
@@ -301,8 +309,8 @@ class Predictor:
         return np.where(known, np.clip(self._in_batches(texts, (len(ids),), score), 0, 1), np.nan)
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
-        """(N, S) one vector that sums up each text, see ``Encoded.summaries``; the same for texts of any space."""
-        width, asked = self.checkpoint.model.summary_width, self._of_all  # by the encoder that all spaces share
+        """Compute an (N, summary_width) vector for each text, see ``Encoded.summaries``; it ignores the space."""
+        width, asked = self.checkpoint.model.summary_width, self._of_all  # the encoder that all spaces share
 
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
             return asked._answerer.summaries(encoded)
@@ -310,10 +318,10 @@ class Predictor:
         return asked._in_batches(texts, (width,), summarise, asked._engine.num_workers, progress, rows_per_text=1)
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
-        """Token ids of every text, arrays: millions of texts have to fit.
+        """Return the token ids of every text, as arrays so that millions of texts fit into memory.
 
         Raises:
-            ValueError: a text is empty, or longer than the model's context where its ``truncation`` is "error".
+            ValueError: a text is empty, or longer than the model's context and its ``truncation`` is "error".
         """
         texts = checked_texts(texts)
         result: list[NDArray[np.int32]] = []
@@ -326,7 +334,7 @@ class Predictor:
         return result
 
     def _use_answerer(self, common: Answerer | None = None) -> None:
-        """Put the checkpoint's model into an engine, with a memory of its own."""
+        """Load the checkpoint's model into an engine, with a cache of its own."""
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
         self._engine = make_engine(self._engine_name, model)
         self._answerer = Answerer(model, self._engine, common, self._sums())
@@ -336,7 +344,7 @@ class Predictor:
         )
 
     def _calibrations(self) -> tuple[Calibration, Calibration]:
-        """Return the calibrated levels of what the model says, and those of sums, by objective."""
+        """Return the calibrations of the model and of cost sums, by objective."""
         return self.checkpoint.calibration, {name: each.levels for name, each in self.checkpoint.sums.items()}
 
     def _sums(self) -> dict[int, CostSum]:
@@ -346,14 +354,8 @@ class Predictor:
         if not names:
             raise ValueError("objectives: expected one or more, got none. `nasrlm info` lists them.")
         for name in names:
-            if name not in self._index:
-                close = difflib.get_close_matches(name, self._index, n=3, cutoff=0.5)
-                hint = f"Did you mean {', '.join(close)}?" if close else "`nasrlm info` lists them."
-                raise ValueError(
-                    f"objective: expected one of the checkpoint's {len(self._index)}, got {name!r}. {hint} {TEACH}"
-                )
-        device = self.checkpoint.model.device
-        return torch.tensor([self._index[name] for name in names], device=device)
+            refuse_unknown(name, self._index)
+        return torch.tensor([self._index[name] for name in names], device=self.checkpoint.model.device)
 
     def _in_batches(
         self,
@@ -366,13 +368,14 @@ class Predictor:
         rows_per_text: int | None = None,
         summed: Callable[[Sequence[str]], tuple[NDArray[np.intp], Tensor]] | None = None,
     ) -> FloatArray:
-        """(N, *shape) answers to N texts, batch by batch.
+        """Return (N, *shape) results for N texts, computed in batches.
 
         Args:
-            answer: of a batch, given its encoded texts and the numbers of their rows.
-            num_workers: batches answered at a time, each in a thread.
-            rows_per_text: numbers that the decoder spells for a text, by which batches are sized; the answer's if None.
-            summed: answers texts that need not be encoded, see ``Answerer.summed``.
+            answer: computes the results of a batch from its encoded texts and their row indices.
+            num_workers: number of threads, each of which processes one batch at a time.
+            rows_per_text: numbers that the decoder writes for each text, which limits the batch size; the size of
+                ``shape`` if None.
+            summed: computes results of texts that need not be encoded, see ``Answerer.summed``.
         """
         texts = checked_texts(texts)
         values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)
@@ -394,7 +397,3 @@ class Predictor:
                 for rows in in_threads(work, batches, num_workers):
                     bar.update(len(rows))
         return values
-
-
-def _generator(seed: int | np.random.Generator) -> np.random.Generator:
-    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked_whole("seed", seed, 0))

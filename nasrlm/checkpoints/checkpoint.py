@@ -115,6 +115,11 @@ class Checkpoint:
         return tuple(self.calibration_by_space or self.card.get("test", ()))
 
     @property
+    def measured_spaces(self) -> tuple[str, ...]:
+        """Spaces that it has learned from measured texts, see ``nasrlm.text.network``; none if that was not noted."""
+        return tuple(self.card.get("measured_spaces", ()))
+
+    @property
     def read_off(self) -> frozenset[str]:
         """Objectives that are read off a text instead of being spelled."""
         readouts = self.model.readouts

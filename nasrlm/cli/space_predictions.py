@@ -13,7 +13,6 @@ from converters import to_measured_text
 from nasrlm.cli.output import some, warn
 from nasrlm.named_spaces import TEXT_SPACE, known_as
 from nasrlm.predictor import Predictor
-from nasrlm.text.network import read_written_out
 from spaces import UnknownSpaceError, get_space
 
 DRAWN = 64  # networks drawn from a space, in a second; in all seventeen spaces, 300 more had no new trait
@@ -77,8 +76,7 @@ def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
     """Warn, with one line on stderr each, of texts that are no networks or unlike their space.
 
-    A text is unlike its space if it has an operator or an output type that no network drawn from the space has, or if
-    it lacks the blocks as measured that all of them have.
+    A text is unlike its space if it has an operator or an output type that no network drawn from the space has.
     """
     try:
         named = get_space(space)
@@ -94,11 +92,6 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
             warn(
                 f"{name}: expected a network of {space}, got {some(strange)}, which none of {DRAWN} drawn from it "
                 "has: what is predicted is a guess."
-            )
-        elif named.runs_lost_operations and not any(called.is_executed for called in read_written_out(text)):
-            warn(
-                f"{name}: expected the operations too that change nothing, with which networks of {space} were "
-                "measured, got a file that has lost them. The notation in its place is predicted better."
             )
 
 

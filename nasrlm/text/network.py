@@ -96,6 +96,11 @@ def up_to_executed(text: str) -> str:
     return text.partition("\nE0 ")[0]
 
 
+def has_executed_blocks(text: str) -> bool:
+    """Return whether a text is a measured one, which ends with executed blocks."""
+    return "\nE0 " in text
+
+
 def is_executed(body: Body) -> bool:
     """Whether it is a block as it was measured."""
     return _EXECUTED.fullmatch(body.header) is not None

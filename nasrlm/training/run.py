@@ -79,6 +79,7 @@ class TrainingRun:
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
         self.identity = RunIdentity.of(config, examples)
+        self.measured_spaces = examples.measured_spaces()
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
         self.saved = read_state(self._state_path, self.identity) if config.resume else None
         model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self._state_path, self.saved))
@@ -326,6 +327,7 @@ class TrainingRun:
             "seconds": round(self.seconds),
             "valid_tau": tau,
             "texts_cut": self.num_cut,
+            "measured_spaces": self.measured_spaces,
         }
         calibration, by_space = self.processes.from_first(self._calibration)
         tokenizer = self.predictor.checkpoint.tokenizer

@@ -120,6 +120,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
         "steps": steps,
         "seconds": round(seconds),
         "valid_tau": tau,
+        "measured_spaces": sorted({*initial.measured_spaces, *examples.measured_spaces()}),
         "encoders": {space: {"steps": x.steps, "valid_tau": x.valid_tau} for space, x in results.items()},
     }
     checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)

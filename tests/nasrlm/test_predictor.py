@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from converters import to_measured_text
+from converters import to_measured_text, to_onnx_text
 from nasrlm import answerer
 from nasrlm.adaptation.pool import make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
@@ -367,6 +367,24 @@ def test_predictions_become_a_table_with_a_column_a_quantile(predictor: Predicto
     frame = prediction.to_frame()
     assert frame.columns.tolist() == [f"{OBJECTIVES[0]}.q0.1", OBJECTIVES[0]]
     np.testing.assert_array_equal(frame.to_numpy(), prediction.values[:, 0])
+
+
+def test_canonical_texts_of_measured_networks_are_told() -> None:
+    predictor, space = Predictor.from_pretrained(), get_space("nasbench201")
+    architecture = space.decode((3, 0, 1, 3, 2, 1))
+    measured, canonical = to_measured_text(space, architecture), to_onnx_text(space, architecture)
+    names = ["accuracy@cifar10"]
+    for predict in (
+        lambda texts: predictor.of_space(space).predict(texts, names),
+        lambda texts: predictor.predict(texts, names, spaces=["nasbench201", "nasbench201"]),
+    ):
+        with pytest.warns(UserWarning, match=r"got 1 of 2 canonical \(the first in row 1\), which lack"):
+            predict([measured, canonical])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predictor.of_space("nasbench201").predict([measured], names)
+        predictor.of_space("nasbench101").predict([canonical], names)  # measured text of these networks is canonical
+        predictor.predict([canonical], names)
 
 
 def test_texts_of_another_kind_than_learned_are_told() -> None:

@@ -1,0 +1,24 @@
+"""Warn of texts that lack operations with which the networks of their space were measured.
+
+Some spaces run operations whose results are unused. Canonical text leaves them out. Measured text, from which published
+labels are predicted, has them as executed blocks E0, E1, …, see ``nasrlm.text.network``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from nasrlm.text.network import has_executed_blocks
+
+
+def warn_of_lost_operations(texts: Sequence[str], space: str) -> None:
+    """Warn of canonical texts of a space that was learned from measured texts."""
+    rows = [row for row, text in enumerate(texts) if "\nnetwork (" in text and not has_executed_blocks(text)]
+    if rows:
+        warnings.warn(
+            f"texts: expected measured texts of {space}, got {len(rows)} of {len(texts)} canonical (the first in row "
+            f"{rows[0]}), which lack operations that were measured, so predictions are worse. Give notations, or write "
+            "texts with nasrlm.to_measured_text.",
+            stacklevel=3,
+        )
