@@ -1,11 +1,13 @@
-"""Answers of a model, each objective in one of three ways.
+"""Predictions of a model, with each objective predicted in one of three ways.
 
-- Spelled: the decoder writes the number digit by digit, as training teaches it.
-- Read off: a kernel machine compares the text with others (``nasrlm.model.readout``). Adapting adds objectives so.
-- Added up: a cost is the sum of what the rows of the text cost (``nasrlm.model.cost_sum``). Refining makes costs so
-  that are closer to their labels then; for a text with a row whose cost is not known, they are still spelled.
+- Spelled: the decoder writes the number digit by digit, as learned in training.
+- Read off: a readout, which is a kernel machine, compares the text with others (``nasrlm.model.readout``). Objectives
+  that ``nasrlm.adaptation.adapt`` has added are predicted in this way.
+- Added up: a cost is the sum of what the rows of the text cost (``nasrlm.model.cost_sum``).
+  ``nasrlm.adaptation.refine`` chooses this for costs whose sums are closer to the labels. For a text with a row whose
+  cost is unknown, the cost is still spelled.
 
-N texts, M objectives, K of them, Q levels, S samples.
+N texts, M objectives, K objectives that are predicted in the same way, Q levels, S samples.
 """
 
 from __future__ import annotations
@@ -26,30 +28,34 @@ from nasrlm.model.encoded import Encoded
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.readout import SMALLEST, Readings
 
-Spelled = Callable[[Tensor], Tensor]  # (K,) places among the M objectives, of those that are spelled, to (N, K, ...)
-Read = Callable[[Tensor, Readings], Tensor]  # the same of others, given the distributions that are read off or added up
-ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a time: up to half a gigabyte
+# Function that spells the objectives at (K,) columns of the M; returns (N, K, ...) predictions.
+Spelled = Callable[[Tensor], Tensor]
+# The same for objectives that are read off or added up, given their predicted distributions.
+Read = Callable[[Tensor, Readings], Tensor]
+ROWS_PER_SLICE = 16_384  # objectives x levels of a text decoded at a time, which takes up to half a gigabyte
 
 
 class Levels(NamedTuple):
-    """Calibrated levels, (M, Q) or (N, M, Q): the model and the sums err differently, so each has levels of its own."""
+    """Calibrated levels, (M, Q) or (N, M, Q); separate for sums, because their errors differ from the model's."""
 
-    of_model: Tensor  # for what is spelled or read off
-    of_sums: Tensor  # for what is added up
+    of_model: Tensor  # of objectives that are spelled or read off
+    of_sums: Tensor  # of objectives that are added up
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """Answers of one model. Arguments and results are those of ``nasrlm.model.decoding``, on the CPU.
+    """Predicts the objectives of one model.
 
-    Drawn jointly, objectives that are read off or added up are independent of all others.
+    Arguments and results are those of the functions in ``nasrlm.model.decoding``: objective ids are on the model's
+    device, levels, values and results on the CPU. In joint samples, objectives that are read off or added up are
+    independent of all others.
 
     Attributes:
-        model: whose objectives these are.
-        engine: encodes texts and spells quantiles.
-        common: the answerer of the encoder that all spaces share, if this one's encoder is of a single space: readouts
-            were fitted to what the shared encoder makes of a text, so it has to encode for them.
-        sums: by objective id, of those that are added up.
+        model: the model.
+        engine: engine that encodes texts and decodes quantiles.
+        common: the answerer with the encoder that all spaces share, if this one has the encoder of a single space;
+            else None. Readouts need it, because they were fitted to states of the shared encoder.
+        sums: row sums of the objectives that are added up, by objective id.
     """
 
     model: RegressionLanguageModel
@@ -58,7 +64,7 @@ class Answerer:
     sums: Mapping[int, CostSum] = field(default_factory=dict)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Levels) -> Tensor:
-        """(N, M, Q) at levels of each kind of answer."""
+        """Compute (N, M, Q) quantiles, with the levels that belong to each objective's kind of prediction."""
 
         def spelled(columns: Tensor) -> Tensor:
             asked = objectives[columns]
@@ -76,7 +82,15 @@ class Answerer:
     def joint_samples(
         self, encoded: Encoded, objectives: Tensor, levels: Tensor, known: Tensor, temperature: float
     ) -> Tensor:
-        """(N, M, S) at (N, M, S) levels; ``known`` are (N, M) values or NaN."""
+        """Draw (N, M, S) joint samples.
+
+        Args:
+            encoded: N texts.
+            objectives: (M,) ids in decoding order.
+            levels: (N, M, S) uniform in (0, 1).
+            known: (N, M) values that are given instead of drawn, NaN for the rest.
+            temperature: below 1 sharpens the distributions, above 1 flattens them.
+        """
 
         def spelled(columns: Tensor) -> Tensor:
             asked, given = objectives[columns], known[:, columns]
@@ -92,7 +106,14 @@ class Answerer:
         return self._all(encoded, objectives, spelled, read)
 
     def log_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool) -> Tensor:
-        """(N, M) of the numbers of the code nearest to (N, M) values."""
+        """Compute (N, M) natural logarithms of the probabilities of the code's numbers nearest to (N, M) values.
+
+        Args:
+            encoded: N texts.
+            objectives: (M,) ids; in decoding order if ``joint``.
+            values: (N, M) finite numbers.
+            joint: condition each spelled number on the spelled ones before it; otherwise each is by itself.
+        """
 
         def spelled(columns: Tensor) -> Tensor:
             return decoding.log_probabilities(self.model, encoded, objectives[columns], values[:, columns], joint)
@@ -105,7 +126,7 @@ class Answerer:
         return self._all(encoded, objectives, spelled, read)
 
     def cumulative_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor) -> Tensor:
-        """(N, M) of (N, M) values."""
+        """Compute the (N, M) probabilities P(objective <= value) of (N, M) finite values."""
 
         def spelled(columns: Tensor) -> Tensor:
             return decoding.cumulative_probabilities(self.model, encoded, objectives[columns], values[:, columns])
@@ -116,26 +137,26 @@ class Answerer:
         return self._all(encoded, objectives, spelled, read)
 
     def reads(self, objectives: Tensor) -> bool:
-        """Whether all these objectives are read off the text."""
+        """Return whether all these objectives are read off the text."""
         readouts = self.model.readouts
         return readouts is not None and bool(readouts.hold(objectives).all())
 
     def adds_up(self, objectives: Tensor) -> bool:
-        """Whether all these objectives are predicted as sums."""
+        """Return whether all these objectives are predicted as sums."""
         return all(x in self.sums for x in objectives.tolist())
 
     def summed(self, texts: Sequence[str], objectives: Tensor, levels: Levels) -> tuple[NDArray[np.intp], Tensor]:
-        """Answer the texts whose every row has a known cost in all M sums; they need not be encoded.
+        """Compute quantiles of the texts whose rows all have a known cost in all M sums; these need no encoding.
 
         Returns:
-            (K,) places of these texts among the N, and their (K, M, Q) quantiles.
+            Indices of these texts among the N, and their quantiles, (texts, M, Q).
         """
         readings, known = read_sums([self.sums[x] for x in objectives.tolist()], texts)
         rows = known.all(dim=1)
         return np.flatnonzero(rows.numpy()), readings.quantiles(levels.of_sums)[rows]
 
     def summaries(self, encoded: Encoded) -> Tensor:
-        """(N, S) float64, what readouts go by."""
+        """Return the (N, S) float64 summaries that readouts predict from, see ``Encoded.summaries``."""
         with torch.inference_mode():
             if self.common is not None:
                 states = self.common.engine.encode(encoded.text_ids)
@@ -145,9 +166,9 @@ class Answerer:
     def _all(
         self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read, summed: Read | None = None
     ) -> Tensor:
-        """Combine spelled, read and summed answers to (N, M, ...), in the order of the objectives.
+        """Combine spelled, read and summed predictions to (N, M, ...), in the order of the objectives.
 
-        ``read`` also answers for sums if ``summed`` is None; a text that a sum does not know is spelled.
+        If ``summed`` is None, ``read`` is used for sums too. Costs of texts that a sum does not cover are spelled.
         """
         columns, readouts = torch.arange(len(objectives)), self.model.readouts
         adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
@@ -173,7 +194,10 @@ class Answerer:
 
 
 def _in_slices(levels: Tensor, spell: Callable[[Tensor], Tensor]) -> Tensor:
-    """(N, K, Q) at (N, K, Q) or (K, Q) levels, ROWS_PER_SLICE of each text at a time: one level needs no other."""
+    """Spell (N, K, Q) numbers at (N, K, Q) or (K, Q) levels, up to ``ROWS_PER_SLICE`` of each text at a time.
+
+    Levels do not depend on each other, so the slices limit memory without changing results beyond rounding.
+    """
     step = max(1, ROWS_PER_SLICE // levels.shape[-2])
     slices = [levels[..., start : start + step] for start in range(0, levels.shape[-1], step)]
     return torch.cat(list(map(spell, slices)), dim=-1)

@@ -1,4 +1,4 @@
-"""Optuna's samplers, adapted to propose populations of new and valid architectures."""
+"""Adapt Optuna's samplers, so that they propose populations of valid and new architectures."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,18 +24,31 @@ from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)
 
-ATTEMPTS = 3  # to draw a valid and new proposal, before a fresh architecture replaces it
+ATTEMPTS = 3  # draws of a valid and new proposal before it is replaced by one of the problem's fresh architectures
 
 
 class ExhaustedError(RuntimeError):
-    """No new architecture is left to propose."""
+    """Raised if no new architecture is left to propose."""
 
 
 class DistinctSampler(BaseSampler, Generic[A]):
-    """Wraps another sampler, and draws again if its proposal is invalid or not new.
+    """A sampler that wraps another one and draws again if a proposal is invalid or not new.
 
     It samples whole genotypes, so that Optuna's samplers work unchanged on spaces in which most genotypes are invalid.
-    If a sampler finds nothing new, the problem's fresh architectures are used.
+    If ``ATTEMPTS`` draws give nothing valid and new, an architecture is taken from ``Problem.fresh``.
+
+    Args:
+        problem: the search; its config names the wrapped sampler.
+
+    Attributes:
+        distributions: Optuna's distribution of every gene, by name.
+        sampler: the wrapped sampler.
+        is_random: whether it draws at random; then replacements are random too.
+        reads_trials: whether the sampler needs all trials of the study. If not, a new study can be used for every
+            generation, which is faster.
+
+    Raises:
+        ValueError: the warm start has architectures that the space does not draw.
     """
 
     def __init__(self, problem: Problem[A]) -> None:
@@ -47,25 +60,24 @@ class DistinctSampler(BaseSampler, Generic[A]):
         self.problem = problem
         self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _MAKERS[problem.config.sampler](problem.config, self.distributions)
-        self.is_random = isinstance(self.sampler, RandomSampler)  # then replacements are random too
-        # Whether the sampler needs all trials of the study.
+        self.is_random = isinstance(self.sampler, RandomSampler)
         self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))
         self._first_population = problem.warm_start() if self.is_random else problem.first_population()
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:
-        """Return a genotype as Optuna's parameters."""
+        """Return the genes of a genotype as Optuna's parameters, by name."""
         return dict(zip(self.distributions, genotype, strict=True))
 
     def to_architecture(self, params: Mapping[str, Any]) -> A:
         """Return the architecture with these parameters.
 
         Raises:
-            ArchitectureError: the genes form no architecture.
+            ArchitectureError: the genes do not encode an architecture.
         """
         return self.problem.space.decode([params[name] for name in self.distributions])
 
     def end_generation(self, trials: Sequence[FrozenTrial]) -> None:
-        """Make finished trials the population from which a genetic sampler breeds the next."""
+        """Give finished trials to a genetic sampler as the population from which it breeds the next one."""
         if isinstance(self.sampler, _Generations):
             self.sampler.populations.append([trial for trial in trials if trial.state == TrialState.COMPLETE])
 
@@ -75,10 +87,10 @@ class DistinctSampler(BaseSampler, Generic[A]):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the genes of a new architecture.
+        """Return the genes of a new architecture as Optuna's parameters.
 
         Raises:
-            ExhaustedError: there is none.
+            ExhaustedError: no new architecture is left.
         """
         if self._first_population:
             return self.to_params(self.problem.space.encode(self._first_population.pop(0)))
@@ -120,7 +132,10 @@ class DistinctSampler(BaseSampler, Generic[A]):
 
 
 class _Generations(BaseGASampler):
-    """Keeps populations and parents, which Optuna would otherwise search for in all trials at every proposal."""
+    """A genetic sampler that keeps its populations and parents.
+
+    Optuna's own would search for them among all trials at every proposal.
+    """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution], **options: Any) -> None:
         super().__init__(**options)
@@ -140,7 +155,7 @@ class _Generations(BaseGASampler):
     def get_parent_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
         if generation not in self._parents:
             self._parents[generation] = self.select_parent(study, generation)
-            # Earlier populations and parents are not needed again.
+            # Earlier populations and parents are not needed any more.
             self.populations[generation - 1] = []
             del self._parents[generation - 1]
         return self._parents[generation]
@@ -148,7 +163,7 @@ class _Generations(BaseGASampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the genes of a child; {} if there are fewer than two parents, because crossover would fail."""
+        """Return the genes of a child; {} if there are fewer than two parents, with which crossover would fail."""
         if len(self.get_parent_population(study, self.get_trial_generation(study, trial))) < 2:
             return {}
         return super().sample_relative(study, trial, search_space)  # type: ignore[safe-super]  # of NSGA-II or III
@@ -164,11 +179,11 @@ class _NSGAIII(_Generations, NSGAIIISampler):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit torch to one thread, for many small products.
+    """Limit torch to one thread in this context, which suits many small matrix products.
 
-    On busy cores, threads wait for each other, which takes ten times as long.
+    On busy cores, threads wait for each other, and the same work takes ten times as long.
     """
-    import torch  # imported here: other samplers do without
+    import torch  # imported here: other samplers do not need it
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,6 +1,6 @@
-"""Texts with what a checkpoint predicts of them: what adapting learns from, and the choice of texts to measure.
+"""Pools: texts with a checkpoint's predictions, from which adapting learns, and the choice of texts to measure.
 
-N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ.
+N texts, M known objectives, S numbers of a summary, C counts, F sizes and counts of operators that are not constant.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.text.counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
-NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
-SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
-# Of a space of which nothing was learned: the same, the variance of predictions, and how probable it is that costs that
-# follow something follow one of them (docs/log.md, 2026-11-27).
-SIZES_BESIDE_GUESSES = 1.0
-GUESSES = 0.1
-GUESSES_FOLLOWED = 0.25
+NOISE = 0.03  # variance of a label's noise assumed when texts are chosen, in units of the variance of all labels
+SIZES = 0.25  # variance of the networks' sizes, in units of the variance of the predictions
+# For a space from which nothing was learned (docs/log.md, 2026-11-27):
+SIZES_BESIDE_GUESSES = 1.0  # in place of SIZES
+GUESSES = 0.1  # variance of predictions that are guesses, in units of that of other predictions
+GUESSES_FOLLOWED = 0.25  # prior probability that a cost follows any of the guesses, given that it follows something
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Texts with what the model predicts of them.
+    """Texts with a model's predictions for them.
 
     Attributes:
         texts: N texts.
-        objectives: names of the M that the model predicts.
-        features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
-        summaries: (N, S) a vector for each text, of its encoder states and the counts of its network; see
+        objectives: names of the M objectives that the model predicts.
+        features: (N, M) predicted medians of these objectives, standardised, on the scale of ``scaled_labels``.
+        summaries: (N, S) summaries of the texts: means of encoder states and embeddings, and counts of the network; see
             ``Encoded.summaries``.
         guessed: those of the objectives that were not learned from networks of the texts' space.
     """
@@ -57,12 +56,12 @@ class Pool:
 
     @property
     def accuracies(self) -> FloatArray:
-        """(N, up to M) predictions of accuracies alone."""
+        """(N, up to M) predictions of the accuracies."""
         return self.features[:, [Objective.parse(name).is_accuracy for name in self.objectives]]
 
     @property
     def learned(self) -> FloatArray:
-        """(N, up to M) predictions that are no guesses."""
+        """(N, up to M) predictions of the objectives that are not guessed."""
         return self.features[:, [not guess for guess in self._is_guess]]
 
     @property
@@ -81,16 +80,18 @@ class Pool:
 
     @cached_property
     def followed(self) -> FloatArray:
-        """(N, M + 1) what a new cost may follow, standardised: each prediction, and the logarithm of the multiply-
-        accumulates, which is all there is in a space of which nothing was learned.
+        """(N, M + 1) quantities that a new cost may follow, standardised: the predictions, then the log MACs.
+
+        The logarithm of the multiply-accumulates (MACs) is the only one that is no guess in a space from which nothing
+        was learned.
         """
         return np.concatenate([self.features, standardised(self.logs_of_macs[:, None])], axis=1)
 
     @property
     def follow_shares(self) -> FloatArray:
-        """(M + 1,) prior probabilities that a cost follows each of ``followed`` rather than another.
+        """(M + 1,) prior probabilities that a cost follows each column of ``followed``, given that it follows one.
 
-        Guesses, of which there may be seventy, have ``GUESSES_FOLLOWED`` together.
+        All guesses together, which may be seventy, have the probability ``GUESSES_FOLLOWED``.
         """
         guesses = np.array([*self._is_guess, False])
         if not guesses.any():
@@ -100,7 +101,10 @@ class Pool:
 
     @cached_property
     def inputs(self) -> FloatArray:
-        """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
+        """(N, M + F) features from which costs are learned: standardised predictions, sizes and counts of operators.
+
+        Guesses, and sizes with counts of operators, are scaled to the variances given at the top of this module.
+        """
         sizes = np.concatenate([self.counts[:, -NUM_SIZES:], self._operators[0]], axis=1)
         sizes = standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         of_sizes = SIZES_BESIDE_GUESSES if self.guessed else SIZES
@@ -114,20 +118,23 @@ class Pool:
 
     @cached_property
     def text_features(self) -> TextFeatures:
-        """What a readout compares the texts by."""
+        """The features by which a readout compares the texts."""
         return TextFeatures.of(torch.from_numpy(self.summaries))
 
     def process_of(self, rows: NDArray[np.intp], targets: FloatArray) -> AveragedProcess:
-        """Fit a process to (n,) labels, of mean 0 and variance 1, of the texts ``rows``.
+        """Fit a Gaussian process to labels of some texts; it predicts from ``inputs`` and ``followed`` of any texts.
 
-        It predicts from ``inputs`` and ``followed`` of other texts.
+        Args:
+            rows: (n,) indices of the labelled texts.
+            targets: (n,) labels, with mean 0 and variance 1.
         """
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares)
 
     def choose(self, samples: int) -> NDArray[np.intp]:
-        """(samples,) rows of the texts whose labels would tell most about those of all texts, most telling first.
+        """Return (samples,) indices of the texts whose labels are most informative about the labels of all texts.
 
-        See ``choose_diverse``, which can choose among some of the texts, or beside some that have labels already.
+        The most informative text comes first. ``choose_diverse`` can also choose among some of the texts, or in
+        addition to texts that have labels already.
 
         Raises:
             ValueError: more samples than texts.
@@ -139,35 +146,35 @@ class Pool:
         return choose_diverse(self, np.arange(len(self.texts)), samples)
 
     def at(self, rows: NDArray[np.intp]) -> Pool:
-        """Select texts, one with several labels several times; their features stay as this pool standardised them."""
+        """Return a pool of the texts at these indices, which may repeat; features keep this pool's standardisation."""
         texts = [self.texts[row] for row in rows.tolist()]
         return replace(self, texts=texts, features=self.features[rows], summaries=self.summaries[rows])
 
     def pool_of(self, rows: NDArray[np.intp]) -> Pool:
-        """Select texts as a pool of their own, whose features are standardised anew."""
+        """Return a pool of the texts at these indices, with features standardised anew."""
         return replace(self.at(rows), features=standardised(self.features[rows]))
 
     def without(self, objective: str) -> Pool:
-        """The pool of a model that does not know an objective."""
+        """Return the pool without the predictions of an objective, as if the model did not know it."""
         kept = [column for column, name in enumerate(self.objectives) if name != objective]
         others = [self.objectives[column] for column in kept]
         return replace(self, objectives=others, features=self.features[:, kept], guessed=self.guessed - {objective})
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
-    """Texts with what a checkpoint predicts of them, for ``nasrlm.adapt``.
+    """Return a pool of texts with a checkpoint's predictions for them, for ``nasrlm.adapt``.
 
     Args:
-        checkpoint: to be asked, and adapted later.
-        texts: N.
-        progress: show a bar on stderr.
-        space: of the texts, or its name; only objectives that the checkpoint learned from this space are predicted. If
-            the checkpoint does not know the space, all are predicted and, where the texts are networks, count as
-            guesses. If empty, all are predicted and none counts as a guess.
+        checkpoint: the checkpoint that predicts, and that will be adapted.
+        texts: N texts.
+        progress: whether to show a bar on stderr.
+        space: the space of the texts, or its name; only objectives that the checkpoint has learned for this space are
+            predicted. If the checkpoint does not know the space, all are predicted; if the texts are networks, those
+            that were not learned from this space count as guesses. If empty, all are predicted and none is a guess.
 
     Raises:
-        ValueError: no texts, one that is empty or longer than the model's context, no space, or a model that spells no
-            digits.
+        ValueError: ``checkpoint`` is not a Checkpoint, or its head is not "digits"; there are no texts; a text is empty
+            or longer than the model's context; or ``space`` is neither a space nor a name.
     """
     check_adaptable(checkpoint)
     texts, space = checked_texts(texts), checked_space(space, checkpoint.spaces)
@@ -185,16 +192,19 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
 def choose_diverse(
     pool: Pool, candidates: NDArray[np.intp], samples: int, *, measured: Sequence[int] = ()
 ) -> NDArray[np.intp]:
-    """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
+    """Choose the texts whose labels are most informative about the labels of all candidates.
+
+    Each one chosen gives the greatest decrease of the mean posterior variance of a Gaussian process, after those before
+    it (greedy choice).
 
     Args:
-        pool: texts as the checkpoint sees them.
-        candidates: rows of the pool that may be chosen.
-        samples: how many.
-        measured: other rows of the pool, whose labels are there already.
+        pool: the texts, with predictions.
+        candidates: indices of the texts that may be chosen.
+        samples: number of texts to choose.
+        measured: indices of other texts, which have labels already.
 
     Returns:
-        (samples,) rows of the pool, most telling first.
+        (samples,) indices of texts, the most informative first.
 
     Raises:
         ValueError: fewer candidates than samples.
@@ -220,10 +230,10 @@ def choose_diverse(
 
 
 def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:
-    """Check, before texts are read, that ``adapt`` can teach a checkpoint these objectives.
+    """Check, before texts are encoded, that ``adapt`` can teach a checkpoint these objectives.
 
     Raises:
-        ValueError: no checkpoint, a model that spells no digits, or a name that is no objective's.
+        ValueError: ``checkpoint`` is not a Checkpoint, its head is not "digits", or a name is not that of an objective.
     """
     checked_checkpoint(checkpoint, "adapt")
     if checkpoint.model.config.head != "digits":
@@ -233,14 +243,14 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
 
 
 def is_logarithmic(objective: str, values: FloatArray) -> bool:
-    """Whether an objective is learned on a logarithmic scale: costs above 0 are, accuracies are not.
+    """Return whether an objective is learned on a logarithmic scale: if it is a cost and all values are above 0.
 
-    From device to device costs differ by a factor rather than by a difference.
+    The reason is that costs on two devices differ by a factor rather than by a difference.
     """
     return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
 
 
 def scaled_labels(values: FloatArray, logarithmic: bool) -> FloatArray:
-    """Labels on the scale on which they are learned; see ``is_logarithmic``."""
+    """Return values on the scale on which they are learned: their logarithms, or unchanged; see ``is_logarithmic``."""
     scaled: FloatArray = np.log(values) if logarithmic else values
     return scaled

@@ -1,6 +1,7 @@
-"""A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md.
+"""Checkpoints: a trained model with everything that its predictions need, stored in a folder.
 
-Where spaces have encoders of their own, these are in spaces.safetensors; what rows of their networks cost is in
+The folder has the form of Hugging Face: config.json, model.safetensors, tokenizer.json and README.md. If spaces have
+encoders of their own, these are in spaces.safetensors. Costs of rows, for objectives predicted as row sums, are in
 config.json.
 """
 
@@ -45,20 +46,20 @@ from nasrlm.text.tokenizer import TextTokenizer
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model with all it needs to answer.
+    """A trained model with everything that its predictions need.
 
     Attributes:
-        model: in evaluation mode, on the device on which it answers.
-        tokenizer: of its texts, with the model's limit.
-        objectives: M names; their order is the order of decoding.
-        calibration: by objective, the levels to ask the model for in place of those that a user asks for.
+        model: the model, in evaluation mode, on the device on which it predicts.
+        tokenizer: tokenizer of its texts, which truncates as the model's config says.
+        objectives: names of the M objectives, in decoding order.
+        calibration: calibrated levels by objective, see ``nasrlm.calibration``.
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
-        calibration_by_space: the same by space, from that space's valid rows alone; empty if only one space was
-            learned. Its keys are the objectives that were learned of a space, without levels where there were too few
-            rows to calibrate.
-        encoders: by space, for spaces with an encoder of their own: by how much its weights differ from the model's.
-        sums: by objective, of costs that are predicted as sums over a text's rows in every space.
-        sums_by_space: the same by space, of those that are in that space alone.
+        calibration_by_space: calibration by space, from that space's valid rows; empty if the model was trained on a
+            single space. The keys of a space are the objectives learned from it; their levels are empty if there were
+            too few rows to calibrate.
+        encoders: for spaces with an encoder of their own, the differences of its weights from the model's encoder.
+        sums: row sums by objective, for costs that are predicted as sums in every space.
+        sums_by_space: row sums by space and objective, for costs that are predicted as sums in that space only.
         weight_bits: 32, or 16 if the model's weights are rounded to 16 bits, which halves its file.
     """
 
@@ -85,7 +86,7 @@ class Checkpoint:
         vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
 
     def of_space(self, space: str) -> Checkpoint:
-        """The checkpoint for networks of one space, with its own calibration, sums and encoder where it has them."""
+        """Return the checkpoint for networks of one space, with the space's calibration, sums and encoder, if any."""
         space = known_as(space, self.spaces)
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
         sums = {**self.sums, **self.sums_by_space.get(space, {})}
@@ -96,7 +97,10 @@ class Checkpoint:
 
     @property
     def sha256(self) -> str:
-        """16 hexadecimal digits of all that answers depend on: weights, tokenizer, objectives, calibration and sums."""
+        """Hash of everything that predictions depend on, in 16 hexadecimal digits.
+
+        That is weights, including encoders of spaces, tokenizer, objectives, calibration and sums.
+        """
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
         calibrations = {"": self.calibration, **self.calibration_by_space}
         levels = [[space, sorted(x.items())] for space, x in sorted(calibrations.items())]
@@ -111,7 +115,7 @@ class Checkpoint:
 
     @property
     def spaces(self) -> tuple[str, ...]:
-        """Spaces it has learned from, as far as it was noted."""
+        """The spaces that the model has learned from, if they are recorded."""
         return tuple(self.calibration_by_space or self.card.get("test", ()))
 
     @property
@@ -121,29 +125,31 @@ class Checkpoint:
 
     @property
     def read_off(self) -> frozenset[str]:
-        """Objectives that are read off a text instead of being spelled."""
+        """The objectives that a readout predicts instead of the decoder (``nasrlm.model.readout``)."""
         readouts = self.model.readouts
         return frozenset() if readouts is None else frozenset(self.objectives[x] for x in readouts.objectives.tolist())
 
     @property
     def added(self) -> frozenset[str]:
-        """Objectives that adapting has added, and known ones that it has taught again; from networks of any space."""
+        """The objectives that ``adapt`` has added, and known ones that it has taught again, from any networks."""
         trained = self._trained
         return frozenset(name for name in self.read_off if name not in trained or self.taught_spaces(name))
 
     def taught_spaces(self, objective: str) -> Sequence[str]:
-        """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
+        """Return the spaces of the networks that an objective was last adapted to, if they are recorded."""
         return taught_spaces(steps_of(self.card), objective)
 
     def was_taught(self, objective: str, space: str) -> bool:
-        """Whether an objective of ``added`` was learned from networks of a space; True too where none is noted."""
+        """Return whether an objective of ``added`` was adapted to networks of a space; True if none is recorded."""
         spaces = self.taught_spaces(objective)
         return not spaces or file_and_class(space) in map(file_and_class, spaces)
 
     def guessed_of(self, space: str) -> frozenset[str]:
-        """Objectives whose predictions for networks of a space are guesses, as nothing was learned from that space.
+        """Return the objectives whose predictions for networks of an unknown space are guesses.
 
-        Empty for a space that the checkpoint has learned from, and where the space ("") or those learned are not known.
+        These are all objectives except those that ``adapt`` has learned from networks of this space, or from networks
+        whose spaces are not recorded. Empty for a space that the checkpoint was trained on, for no space (""), and if
+        the trained spaces are not recorded.
         """
         if not space or not self.spaces or known_as(space, self.spaces) in self.spaces:
             return frozenset()
@@ -151,9 +157,11 @@ class Checkpoint:
         return frozenset(name for name in self.objectives if name not in added or not self.was_taught(name, space))
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
-        """Objectives that were learned from networks of a space, or it is not known from which; in decoding order.
+        """Return the objectives that are predicted for networks of a space if none are named, in decoding order.
 
-        All of them for a space that the checkpoint has not learned from.
+        These are the objectives learned from networks of the space, and those added by ``adapt``, from whatever
+        networks. For a space that the checkpoint was not trained on, or if it was trained on a single space, these are
+        all objectives.
         """
         space = known_as(space, self.spaces)
         if space not in self.calibration_by_space:
@@ -164,19 +172,19 @@ class Checkpoint:
 
     @property
     def _trained(self) -> frozenset[str]:
-        """Objectives of the networks that it was trained on."""
+        """The objectives that were learned in training, in any space; empty if it was trained on a single space."""
         return frozenset(name for calibration in self.calibration_by_space.values() for name in calibration)
 
     def save_pretrained(self, folder: Path | str, readme: str | None = None) -> None:
-        """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
+        """Write the folder; an older checkpoint is replaced once all files are written, other files stay.
 
         Args:
-            folder: new, empty, or of an older checkpoint.
-            readme: what README.md says of it; if None, one that is there stays as well.
+            folder: folder that is new, empty, or has an older checkpoint.
+            readme: content of README.md; if None, an existing one stays.
 
         Raises:
-            ValueError: as ``check_replaceable`` does.
-            OSError: it cannot be written, and is as it was.
+            ValueError: as ``check_replaceable``.
+            OSError: the folder cannot be written; it is unchanged.
         """
         replace_folder(Path(folder).resolve(), lambda fresh: self._write(fresh, readme))
 
@@ -219,10 +227,11 @@ class Checkpoint:
 
     @classmethod
     def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Checkpoint:
-        """Read a folder; without one, the checkpoint released inside the package.
+        """Read a checkpoint from a folder; if None, the released checkpoint, which is part of the package.
 
         Raises:
-            CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
+            CheckpointError: a file is missing, broken or of a newer version, files do not fit each other, or the model
+                does not fit into memory.
             ValueError: torch cannot use the device.
         """
         folder = folder_or_released(folder)
@@ -242,7 +251,8 @@ class Checkpoint:
             if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
                 raise ValueError("readouts of an earlier version; adapt again")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # no memory
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:
+            # RuntimeError: torch has no memory for these sizes.
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
             weight_bits = load_weights(model, len(objectives), folder / "model.safetensors")
@@ -269,10 +279,10 @@ class Checkpoint:
 
 
 def round_weights(model: RegressionLanguageModel) -> None:
-    """Round a model's weights to 16 bits in place, for a checkpoint whose ``weight_bits`` are 16.
+    """Round a model's weights to 16 bits in place, for a checkpoint with ``weight_bits`` of 16.
 
     Raises:
-        ValueError: a weight lies beyond what they hold.
+        ValueError: a weight is beyond ±65,504, the range of 16 bits; the message names its tensor.
     """
     with torch.no_grad():
         for name, weights in model.named_parameters():
@@ -283,10 +293,14 @@ def round_weights(model: RegressionLanguageModel) -> None:
 
 
 def checked_checkpoint(given: object, who: str) -> None:
-    """Complain of what is no checkpoint, such as its folder.
+    """Check that an argument is a checkpoint and not, for example, the path of its folder.
+
+    Args:
+        given: the argument.
+        who: name of the function that needs a checkpoint, with which the message begins.
 
     Raises:
-        ValueError: ``who`` needs one.
+        ValueError: it is something else.
     """
     if not isinstance(given, Checkpoint):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The command line, ``nasrlm VERB …``. It may import all packages; none of them imports it."""
+"""The command line, ``nasrlm VERB …``; it may import all packages, and none of them imports it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nasrlm.cli.users_code import is_ours, told_in_one_line
 INTERRUPTED = 130  # exit status of a verb stopped by Ctrl-C or SIGTERM
 RESUMED = {"search"}  # verbs that are resumed with --resume
 TABLES_RESUMED = {"convert", "stats"}  # verbs that are resumed with --resume if they have --table
-GOES_ON = {"train", "benchmark"}  # verbs that are resumed without an option
+GOES_ON = {"train", "benchmark"}  # verbs that are resumed by the same command
 
 _usual_format = warnings.formatwarning
 
@@ -51,14 +51,19 @@ def _of_all_verbs(
 
 
 def main() -> NoReturn:
-    """Run a command.
+    """Run the command line and exit.
 
-    The exit status is 0 when done; 2, with one line, on bad input, a missing extra or an error in the user's code; 1,
-    with a traceback, on our mistakes; and 1, without a message, if the reader of stdout has closed it.
+    The exit status is
+
+    - 0 if the command has finished;
+    - 2, with one line on stderr, after bad input, for a missing extra, or for an error in the user's code;
+    - 130 if Ctrl-C or SIGTERM has interrupted the command, with one line that says how to resume it, if it can be;
+    - 1, with a traceback, for an error of this project;
+    - 1, without a message, if the reader of stdout has closed it.
     """
     warnings.formatwarning = _spelled_warning
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that verbs clean up
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, so that verbs clean up
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
@@ -68,13 +73,13 @@ def main() -> NoReturn:
         _fail(_told_of_memory(e))
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
-    except SystemExit as e:  # raised by a user's code, it could end the command with status 0
-        if isinstance(e.__context__, BrokenPipeError):  # raised by typer: the reader of stdout has closed it
+    except SystemExit as e:  # raised by the user's code: it could end the command with status 0
+        if isinstance(e.__context__, BrokenPipeError):  # raised by typer when the reader of stdout has closed it
             raise
         _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
         said = told_in_one_line(e)
-        if isinstance(e.__cause__, KeyboardInterrupt):  # while a module of C++ was imported
+        if isinstance(e.__cause__, KeyboardInterrupt):  # Ctrl-C while a C++ extension was imported
             status = INTERRUPTED
         elif _is_of_memory(e):
             _fail(_told_of_memory(e))
@@ -88,18 +93,18 @@ def main() -> NoReturn:
 
 
 def _order_of(words: Sequence[str]) -> str:
-    """Return a hint if an option stands before the verb."""
+    """Return a hint if an option stands before the verb, else ""."""
     verb = next((word for word in words if word in verbs.VERBS), "")
     return f". Options stand behind the verb: nasrlm {verb} {words[0]} …" if verb and words[0].startswith("-") else ""
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """Return whether torch ran out of memory, of a GPU or of this machine."""
+    """Return whether torch ran out of memory, on a GPU or on this machine."""
     return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
 
 
 def _is_of_extra(error: Exception) -> bool:
-    """Return whether the missing package belongs to one of our extras; any other is our mistake."""
+    """Return whether the error is about a missing package of one of our extras; others are errors of this project."""
     return isinstance(error, ImportError) and "Install nasrlm[" in str(error)
 
 
@@ -119,8 +124,8 @@ def _how_to_go_on(words: Sequence[str]) -> str:
 
 
 def _holds_study(words: Sequence[str]) -> bool:
-    """Return whether the output folder of a search has a study."""
-    from studies.folder import holds_study  # here: it would slow down --help
+    """Return whether the output folder named on a command line, ``--out``, has a study."""
+    from studies.folder import holds_study  # imported here: it would slow down --help
 
     given = [value for word, value in pairwise(words) if word == "--out"]
     given += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]
@@ -130,7 +135,7 @@ def _holds_study(words: Sequence[str]) -> bool:
 def _spelled_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Format a warning of ours as one line, without the place in our code; other warnings as usual."""
+    """Format a warning raised by our code as one line without its place in the code, other warnings as usual."""
     if issubclass(category, UserWarning) and is_ours(filename):
         return f"nasrlm: {' '.join(str(message).split())}\n"
     return _usual_format(message, category, filename, lineno, line)

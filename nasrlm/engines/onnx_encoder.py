@@ -1,4 +1,4 @@
-"""The compact encoder as an ONNX model. N texts, L text tokens, S states, D width."""
+"""Build an ONNX model of the compact encoder. N texts, L text tokens, S states, D width."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from nasrlm.model.layers import EncoderLayer
 
 
 def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
-    """Build the model, from ``text_ids`` (N, L) int64, 0 = padding, to ``states`` (N, S, D) float32."""
+    """Return the serialised ONNX model of an encoder.
+
+    Its input is ``text_ids``, (N, L) int64 with 0 for padding; its output is ``states``, (N, S, D) float32.
+
+    Args:
+        encoder: the encoder, whose weights are copied.
+        int8: whether to store and multiply weights of linear layers in 8 bits.
+    """
     graph = OnnxBuilder(int8=int8)
     layers = list(cast(Iterator[EncoderLayer], iter(encoder.layers)))
-    is_text = graph.node("Cast", "text_ids", to=INT32)  # nonzero for any id but padding
+    is_text = graph.node("Cast", "text_ids", to=INT32)  # the attention mask: nonzero except for padding
     x = graph.node("Gather", graph.weight(encoder.embedding.weight), "text_ids")
     normed = graph.rms_norm(x, layers[0].attention_norm)
     for index, (layer, next_norm) in enumerate(zip(layers, _norms_after(layers, encoder), strict=True)):
@@ -30,7 +37,7 @@ def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
 
 
 def _joined(graph: OnnxBuilder, x: str, is_text: str, join: Join) -> tuple[str, str]:
-    """Join neighbouring tokens: (N, L, D) to (N, S, D), and their mask (N, L) to (N, S)."""
+    """Join neighbouring tokens, as ``Join`` does: (N, L, D) to (N, S, D), and their mask (N, L) to (N, S)."""
     text = graph.node("Sign", graph.node("Cast", graph.node("Unsqueeze", is_text, graph.ints(2)), to=FLOAT))
     length = graph.node("Shape", is_text, start=1)
     tokens = graph.ints(join.tokens)

@@ -10,16 +10,21 @@ from nasrlm.model.config import ModelConfig
 from nasrlm.model.encoded import Encoded
 from nasrlm.model.layers import EncoderLayer, rotation_angles
 
-UNJOINED = 1  # layers before neighbouring tokens are joined
+UNJOINED = 1  # number of layers before neighbouring tokens are joined
 
 
 class Encoder(nn.Module):
-    """Bidirectional transformer with rotary positions.
+    """A bidirectional transformer with rotary positions.
 
-    With ``tokens_per_state`` above 1, so many neighbouring tokens are joined into one state after the first layer.
+    If ``tokens_per_state`` is k > 1, every k neighbouring tokens are joined into one state after the first layer.
+
+    Args:
+        config: sizes of the model.
+        vocabulary_size: number of text tokens; id 0 is padding.
 
     Source:
-        Clark et al. 2022, "CANINE: Pre-training an Efficient Tokenization-Free Encoder for Language Representation".
+        Clark et al. 2022, "CANINE: Pre-training an Efficient Tokenization-Free Encoder for Language Representation":
+        joining tokens after a first layer.
     """
 
     rotation: Tensor
@@ -36,10 +41,10 @@ class Encoder(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.02)
 
     def forward(self, text_ids: Tensor) -> Encoded:
-        """Encode (N, L) ids; 0 is padding."""
+        """Encode (N, L) token ids, with 0 for padding, to (N, S, D) states."""
         mask = (text_ids != 0)[:, None, None, :]
         x = self.dropout(self.embedding(text_ids))
-        compiled = torch.compiler.is_compiling()  # a look at values would break the compiled graph
+        compiled = torch.compiler.is_compiling()  # reading values would break the compiled graph
         is_full = not compiled and bool(mask.all())
         for index, layer in enumerate(self.layers):
             if self.join is not None and index == UNJOINED:
@@ -49,7 +54,7 @@ class Encoder(nn.Module):
 
 
 class Join(nn.Module):
-    """A linear layer that joins neighbouring tokens into one state; initialised near their mean.
+    """A linear layer that joins neighbouring tokens into one state; initialised close to their mean.
 
     Args:
         width: D of tokens and states.
@@ -64,7 +69,10 @@ class Join(nn.Module):
             self.linear.weight.mul_(0.5).add_(torch.eye(width).repeat(1, tokens) / tokens)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Map (N, L, D) and a mask (N, 1, 1, L) to (N, S, D) and (N, 1, 1, S); padding counts as zeros."""
+        """Map (N, L, D) tokens and their (N, 1, 1, L) mask to (N, S, D) states and their (N, 1, 1, S) mask.
+
+        Padding counts as zeros; S is L / tokens, rounded up.
+        """
         N, L, D = x.shape
         missing = -L % self.tokens
         joined = F.pad(x * mask[:, 0, 0, :, None], (0, 0, 0, missing)).reshape(N, -1, self.tokens * D)

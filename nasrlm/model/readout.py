@@ -1,14 +1,18 @@
-"""Objectives that are read off a text at once instead of being spelled; ``nasrlm.adaptation.adapt`` learns them.
+"""Readouts: predict objectives from a text at once, instead of decoding them digit by digit.
 
-1. A text is summed up by a vector of five parts (``Encoded.summaries``): the mean of its encoder states and token
-   embeddings, then counts of its network: walks and neighbours, rows, places, sizes (``nasrlm.text.counts``).
-2. Each part is projected to fewer features and compared with those of other texts, the anchors. Weighted sums of these
-   likenesses are the mean and the logarithm of the deviation of a normal distribution (a kernel machine).
-3. For some objectives the mean is corrected: by a graph network, along the logarithm of the multiply-accumulates, or
-   towards the sum of what the network's rows cost (``nasrlm.model.row_sum``).
-4. A table takes the normal distribution to the objective's own unit.
+``nasrlm.adaptation.adapt`` fits a readout for each objective that it learns.
 
-N texts, M objectives, Q levels, A objectives that are read, B graph networks, R rows of a sum, S numbers of a summary,
+1. ``Encoded.summaries`` summarises a text by a vector of five parts: the means of its encoder states and token
+   embeddings, then four kinds of counts of its network (walks and neighbours, rows, places, sizes; see
+   ``nasrlm.text.counts``).
+2. Each part is projected to fewer features and compared by a kernel with the features of other texts, the anchors.
+   Weighted sums of these kernel values are the mean and the log standard deviation of a normal distribution (a kernel
+   machine).
+3. For some objectives the mean is corrected by a graph network, by a slope along the logarithm of the
+   multiply-accumulates (MACs), or towards the sum of what the network's rows cost (``nasrlm.model.row_sum``).
+4. A table maps the normal distribution to the objective's own unit.
+
+N texts, M objectives, Q levels, A objectives with a readout, B graph networks, R rows of a sum, S numbers of a summary,
 F features, P anchors, G points of a table.
 """
 
@@ -28,15 +32,15 @@ from nasrlm.text.counts import NUM_COUNTS, PARTS, log_macs
 from nasrlm.text.row_counts import RowCounts, row_counts
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
-NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
-REACH = 6.0  # standard deviations that a table covers to each side; beyond, it goes on as steep as at its ends
+NUM_FEATURES = (64, 192, 128, 64, 32)  # by part of a summary; with 64 for rows, τ on MnasNet is 0.007 lower
+REACH = 6.0  # standard deviations that a table covers on each side; beyond, it is extrapolated linearly
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
-SMALLEST = 1e-300
-NO_ROW = -1  # behind the rows of a sum that has fewer than another
+SMALLEST = 1e-300  # lower bound of arguments of logarithms
+NO_ROW = -1  # padding of sums with fewer rows than others
 
 
 def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
-    """The five parts of (..., S) summaries."""
+    """Split (..., S) summaries into their five parts."""
     return _split(summaries, [summaries.shape[-1] - NUM_COUNTS, *PARTS])
 
 
@@ -46,12 +50,12 @@ def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
-    """(N, P) covariances of (N, F) features with (P, F) anchors: the sum over the five parts of a Matérn-5/2 kernel.
+    """Return the (N, P) covariances of texts with anchors: the sum of a Matérn-5/2 kernel for each of the five parts.
 
     Args:
-        features: of texts, the five parts one after another.
-        anchors: likewise.
-        kernels: (5, 2) variance and length scale of each part's kernel, as ``GroupProcess`` fits them.
+        features: (N, F) features of the texts, the five parts concatenated.
+        anchors: (P, F) features of the anchors likewise.
+        kernels: (5, 2) variance and length scale of each part's kernel, as fitted by ``GroupProcess``.
     """
     total = torch.zeros((), dtype=features.dtype, device=features.device)
     parts = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), kernels, strict=True)
@@ -63,26 +67,29 @@ def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
 
 
 class Readouts(nn.Module):
-    """A kernel machine and a table for each objective that is read, and a graph network for some.
+    """A kernel machine and a table for each of A objectives, with a graph network for some.
 
-    Beside the buffers below there is ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
+    There is one more buffer ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
     """
 
     objectives: Tensor  # (A,) ids
-    centre: Tensor  # (A, S) of summaries
-    anchors: Tensor  # (A, P, F) in 16 bits
-    kernels: Tensor  # (A, 5, 2) variance and length of each part
-    weights: Tensor  # (A, 2, P) for the mean and for the logarithm of the deviation
+    centre: Tensor  # (A, S) mean of summaries, subtracted before projection
+    anchors: Tensor  # (A, P, F) features in 16 bits
+    kernels: Tensor  # (A, 5, 2) variance and length scale of each part
+    weights: Tensor  # (A, 2, P) for the mean and for the log standard deviation
     offsets: Tensor  # (A, 2) likewise
-    table: Tensor  # (A, G) values on ``GRID``, or their logarithms
-    logarithmic: Tensor  # (A,) bool, which of the two
-    macs: Tensor  # (A, 2) what a unit of their logarithms adds to the mean, and their mean; none where nothing does
-    shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
-    sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these five where there are no sums
-    sum_costs: Tensor  # (A, R, 2) float64, of each, see ``RowSum``
+    table: Tensor  # (A, G) values at the points of ``GRID``, or their logarithms
+    logarithmic: Tensor  # (A,) bool, whether the table holds logarithms
+    # Only if a readout has a slope:
+    macs: Tensor  # (A, 2) slope of the mean along the log MACs, 0 if it has none, and the mean of the log MACs
+    # Only if there are graph networks:
+    shares: Tensor  # (A, B) factor of each network's scores, 0 for networks of other objectives
+    # Only if there are row sums:
+    sum_rows: Tensor  # (A, R) numbers of rows, padded with NO_ROW
+    sum_costs: Tensor  # (A, R, 2) float64 costs of these rows, see ``RowSum``
     sum_is_rate: Tensor  # (A,) bool, see ``RowSum``
-    sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
-    sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
+    sum_shares: Tensor  # (A,) weight of the sum in the mean, 0 for readouts without a sum
+    sum_gains: Tensor  # (A,) logarithm of the factor by which deviations are larger without the sum
 
     def __init__(self, config: ModelConfig, summary_width: int) -> None:
         super().__init__()
@@ -114,11 +121,17 @@ class Readouts(nn.Module):
             self.register_buffer(name, x.expand(count, *x.shape).clone())
 
     def hold(self, objectives: Tensor) -> Tensor:
-        """(M,) bool, which of these are read."""
+        """Return (M,) flags of the objectives, given by id, that have a readout."""
         return torch.isin(objectives, self.objectives)
 
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
-        """Read (M,) objectives off the (N, S) summaries of N texts, and off the texts where objectives need them."""
+        """Predict objectives.
+
+        Args:
+            summaries: (N, S) float64 summaries of the texts.
+            objectives: (M,) ids of objectives that have a readout.
+            texts: N texts, read only if an objective has a graph network, a slope along the MACs, or a row sum.
+        """
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
@@ -127,7 +140,11 @@ class Readouts(nn.Module):
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
     def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
-        """(N, 2) mean and logarithm of the deviation by a row's own anchors alone; more would change rounding."""
+        """Return the (N, 2) mean and log standard deviation of a readout's kernel machine.
+
+        Anchors of weight 0, which pad readouts with fewer anchors than others, are left out: they would change
+        rounding.
+        """
         weights = self.weights[row].double()
         used = weights.any(dim=0).nonzero()
         count = int(used[-1]) + 1 if len(used) else 0
@@ -139,7 +156,7 @@ class Readouts(nn.Module):
         return alike @ weights[:, :count].mT + self.offsets[row]
 
     def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """(N or 1, M) what graph networks add to the means of the (M,) rows."""
+        """Return the (N or 1, M) corrections of the means by graph networks; ``own`` are the (M,) readouts' indices."""
         added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         if not self.networks or not self.shares[own].any():
             return added
@@ -150,7 +167,7 @@ class Readouts(nn.Module):
         return added
 
     def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """(N or 1, M) what logarithms of multiply-accumulates add to the means of the (M,) rows, in proportion."""
+        """Return the (N or 1, M) corrections of the means by slopes along the log MACs, for the (M,) readouts."""
         if not self.reads_macs or not self.macs[own, 0].any():
             return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         slopes, centres = self.macs[own].double().T
@@ -160,9 +177,9 @@ class Readouts(nn.Module):
     def _towards_sums(
         self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Move (N, M) means of the (M,) rows towards sums of what the rows of each text cost.
+        """Move the (N, M) means of the (M,) readouts towards the sums of what the rows of each text cost.
 
-        Where a sum does not know a row of the text, mean and deviation are as they would be without a sum.
+        For a text with a row that the sum does not know, mean and deviation are those of a readout without a sum.
         """
         if not self.has_sums or not self.sum_shares[own].any():
             return mean, log_deviation
@@ -177,18 +194,18 @@ class Readouts(nn.Module):
         return mean, log_deviation
 
     def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
-        """(N,) predictions of one readout's sum on the scale of ``GRID``; NaN where ``RowSum`` has none."""
+        """Return (N,) predictions of one readout's sum on the scale of ``GRID``; NaN if ``RowSum`` gives none."""
         rows, costs = self.sum_rows[row].cpu(), self.sum_costs[row].cpu()
         stored = rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy(), bool(self.sum_is_rate[row])
         sums = torch.from_numpy(RowSum(*stored).of(counts))
-        low, high = self.table[row, [0, -1]].double().cpu()  # logarithms, which are linear in the grid
+        low, high = self.table[row, [0, -1]].double().cpu()  # costs have logarithmic tables, linear in the grid
         shares = (sums.clamp(min=low.exp()).log() - low) / (high - low)
         latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH
         return latents
 
 
 def no_sum(num_rows: int) -> dict[str, Tensor]:
-    """Tensors of a readout without a sum, beside others with sums of up to ``num_rows`` rows; empty if that is 0."""
+    """Return the tensors of a readout without a sum, beside others with up to ``num_rows`` rows; empty if 0."""
     if not num_rows:
         return {}
     return {
@@ -202,13 +219,13 @@ def no_sum(num_rows: int) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class Readings:
-    """Normal distributions of M objectives for N texts, and how they come to the objectives' own units.
+    """Predicted normal distributions of M objectives for N texts, and the tables that map them to own units.
 
     Attributes:
-        mean: (N, M).
-        deviation: (N, M), above 0.
-        table: (M, G) values on ``GRID``, or their logarithms.
-        logarithmic: (M,) bool, which of the two.
+        mean: (N, M) means on the scale of ``GRID``.
+        deviation: (N, M) standard deviations on this scale, above 0.
+        table: (M, G) values in the objectives' own units at the points of ``GRID``, or their logarithms.
+        logarithmic: (M,) flags of the objectives whose table holds logarithms.
     """
 
     mean: Tensor
@@ -217,11 +234,11 @@ class Readings:
     logarithmic: Tensor
 
     def cpu(self) -> Readings:
-        """The same on the CPU."""
+        """Return a copy on the CPU."""
         return Readings(self.mean.cpu(), self.deviation.cpu(), self.table.cpu(), self.logarithmic.cpu())
 
     def quantiles(self, levels: Tensor, temperature: float = 1.0) -> Tensor:
-        """(N, M, Q) values at (N, M, Q) or (M, Q) levels; ``temperature`` multiplies variances."""
+        """Return (N, M, Q) values in own units at (N, M, Q) or (M, Q) levels; ``temperature`` multiplies variances."""
         normal = torch.special.ndtri(levels.double().clamp(1e-9, 1 - 1e-9)) * temperature**0.5
         position = (self.mean[..., None] + self.deviation[..., None] * normal + REACH) / _STEP
         index = position.floor().clamp(0, len(GRID) - 2).long()
@@ -231,11 +248,11 @@ class Readings:
         return torch.where(self.logarithmic[:, None], values.exp(), values)
 
     def cumulative_probabilities(self, values: Tensor) -> Tensor:
-        """(N, M) of (N, M) values."""
+        """Return the (N, M) probabilities that an objective is at most its value, given (N, M) values in own units."""
         scaled = torch.where(self.logarithmic, values.clamp(min=SMALLEST).log(), values).T.contiguous()
         index = (torch.searchsorted(self.table, scaled, right=True) - 1).clamp(0, len(GRID) - 2)
         low, high = self.table.gather(-1, index), self.table.gather(-1, index + 1)
-        beyond = torch.where(scaled < low, -torch.inf, torch.inf)  # an end that is flat holds all that lies there
+        beyond = torch.where(scaled < low, -torch.inf, torch.inf)  # at a flat end, all probability is at its value
         share = torch.where(high > low, (scaled - low) / (high - low), beyond)
         latents = (index + share).T * _STEP - REACH
         probabilities: Tensor = torch.special.ndtr((latents - self.mean) / self.deviation)

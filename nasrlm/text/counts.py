@@ -1,16 +1,17 @@
-"""What the network of a canonical ONNX text is made of, as a vector of counts whose length is the same for all.
+"""Count the parts of a network given as canonical ONNX text, in a vector of fixed length.
 
-- Walks: up to four operators that follow one another on a path, sums and ReLUs left out.
-- Neighbours: an operator with one or two of those before and after it.
+- Walks: up to four consecutive operators on a path; sums, ReLUs and other operators in ``operator_graph.PASSED`` are
+  skipped.
+- Neighbours: an operator with one or two of the operators that it reads or that read it.
 - Rows: operators with all their attributes.
-- Places: operators with how many times smaller than the network's input their output is.
+- Places: operators with the factor by which their output is smaller than the network's input.
 - Sizes: numbers of paths, depths and weights.
 
-They rank networks from few labels (docs/few-labels.md). ``studies.surrogates.features`` counts in graphs, this in
-texts: of the network with every block written out, and apart from it of its blocks as they were executed. The name of
-what is counted is hashed to its column, so nothing has to be learned beforehand.
+Models on these counts rank networks from few labels (docs/few-labels.md). ``studies.surrogates.features`` counts the
+same in graphs. Here the network is counted with every block written out, and its executed blocks are counted
+separately. Each counted item is assigned to a column by a hash of its name, so no vocabulary is needed.
 
-N texts, C counts.
+N texts, C counts, F names of operators.
 """
 
 from __future__ import annotations
@@ -33,27 +34,29 @@ from nasrlm.text.operator_graph import OperatorGraph
 from nasrlm.text.remembered import remembered
 from nasrlm.text.row_counts import LARGEST, num_pixels, times_smaller
 
-NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
-NUM_ROWS = 512  # of rows as they stand, with all attributes
-NUM_PLACES = 128  # of operators by their place in the network, and as many of their weights
-NUM_PATH_NUMBERS = 6  # see ``paths``; of the network, and of its blocks as measured
-NUM_WEIGHTS = 64  # of weights by operators, and of all together
+NUM_STRUCTURES = 1024  # columns of walks and neighbours; 512 rank as well, with 256 τ is up to 0.01 lower
+NUM_ROWS = 512  # columns of rows
+NUM_PLACES = 128  # columns of operators by place, and again of their numbers of weights
+NUM_PATH_NUMBERS = 6  # see ``paths``; once for the network and once for its executed blocks
+NUM_WEIGHTS = 64  # columns of numbers of weights by operator; one more has their total
 NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
 PARTS = (NUM_STRUCTURES, NUM_ROWS, 2 * NUM_PLACES, NUM_SIZES)
 NUM_COUNTS = sum(PARTS)
-NUM_TOTALS = 2 * NUM_PLACES + NUM_SIZES  # whose logarithms are taken of all bodies together
-AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLACES)  # how often, without weights
+NUM_TOTALS = 2 * NUM_PLACES + NUM_SIZES  # last columns: summed over all bodies before the logarithm is taken
+AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLACES)  # columns of operators by place
 LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
-MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
+MOST_WALKS = 2_000  # different walks of a body, five times what any space has; counting more could take hours
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 
 Counts = Counter[str]
 
 
 def text_counts(texts: Sequence[str]) -> FloatArray:
-    """(N, C) logarithms of counts, parts as in ``PARTS``; zeros of a text that is not canonical ONNX.
+    """Return the (N, C) logarithms of counts, in parts of sizes ``PARTS``; zeros for text that is not canonical ONNX.
 
-    Cost: 2 to 8 milliseconds a text.
+    Counts of walks, neighbours and rows have signs from a hash, so that names in the same column cancel on average.
+
+    Cost: 2 to 8 milliseconds per text.
     """
     counts = np.zeros((len(texts), NUM_COUNTS))
     for row, text in zip(counts, texts, strict=True):
@@ -64,7 +67,10 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
 
 
 def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """(N, F) logarithms of how often each operator occurs, those of blocks as executed apart; and (N,) of ``macs``."""
+    """Return (N, F) logarithms of operator counts, with executed blocks counted separately, and (N,) of ``macs``.
+
+    The F columns are the operators that occur in these texts, in alphabetical order.
+    """
     counted: list[Counts] = [Counter() for _ in texts]
     logs = np.zeros(len(texts))
     for row, text in enumerate(texts):
@@ -78,14 +84,14 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
 
 
 def log_macs(texts: Sequence[str]) -> FloatArray:
-    """(N,) logarithms of ``macs``, as ``operator_counts`` has them; 0 of a text that is not canonical ONNX."""
+    """Return the (N,) logarithms of ``macs``, as in ``operator_counts``; 0 for text that is not canonical ONNX."""
     bodies = [read_written_out(text) for text in texts]
     return np.array([log1p(macs(x[0].body, OperatorGraph.of(x[0].body))) if x else 0.0 for x in bodies])
 
 
 def macs(body: Body, graph: OperatorGraph) -> float:
-    """Multiply-accumulates of a network's layers, as far as strides and global pools tell their sizes."""
-    total, pixels = 0.0, [num_pixels(body)]  # of the input, then of what each operator gives
+    """Estimate the multiply-accumulates of a network's layers, with output sizes from strides and global pools only."""
+    total, pixels = 0.0, [num_pixels(body)]  # of the input, then of each operator's output
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
         before = max((pixels[source] for source in sources), default=1.0)
         after = 1.0 if "Global" in line.op_type else before / times_smaller(line, 1.0) ** 2
@@ -99,7 +105,7 @@ def _kind(called: CalledBody) -> str:
 
 
 def _counts(called: CalledBody) -> FloatArray:
-    """(C,) of a body."""
+    """Count a body: (C,), of which the last ``NUM_TOTALS`` are not yet logarithms."""
     body, kind = called.body, _kind(called)
     graph = OperatorGraph.of(body)
     structures, rows, weights = [0.0] * NUM_STRUCTURES, [0.0] * NUM_ROWS, [0.0] * NUM_WEIGHTS
@@ -123,7 +129,7 @@ _remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share m
 
 
 def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray:
-    """(2, NUM_PLACES) how many operators there are of each name, and their weights, hashed apart."""
+    """Return (2, NUM_PLACES) numbers of operators by name, and of their weights, with different hashes."""
     counted = np.zeros((2, NUM_PLACES))
     for name, number in zip(names, num_weights, strict=True):
         place, _ = _hash(name)
@@ -133,9 +139,9 @@ def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray
 
 
 def walks(graph: OperatorGraph) -> Counts:
-    """How often each walk occurs, over all paths; none if more than ``MOST_WALKS`` different ones do."""
+    """Count each walk on all paths; return no counts if there are more than ``MOST_WALKS`` different walks."""
     total: Counts = Counter()
-    ending: list[Sequence[Mapping[str, int]]] = []  # at an operator: walks that end there, by length
+    ending: list[Sequence[Mapping[str, int]]] = []  # by operator: walks that end there, by length
     for label, passed, sources in zip(graph.labels, graph.passed, graph.sources, strict=True):
         reached = _together([ending[source] for source in sources])
         if not passed:
@@ -152,10 +158,10 @@ def walks(graph: OperatorGraph) -> Counts:
 
 
 def paths(graph: OperatorGraph) -> Sequence[float]:
-    """Six numbers about the paths to the output, from the input or from a constant.
+    """Return six numbers about the paths from the input, or from a constant, to the output.
 
-    The logarithm of how many there are; mean, variance and minimum of the number of convolutions on a path; how many
-    operators the longest has; and how many there are in all.
+    These are the logarithm of the number of paths; mean, variance and minimum of the number of convolutions on a path;
+    the number of operators on the longest path; and the number of operators in all.
     """
     reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
     for label, sources in zip(graph.labels[1:], graph.sources[1:], strict=True):
@@ -173,7 +179,17 @@ def paths(graph: OperatorGraph) -> Sequence[float]:
 def mixed_paths(
     numbers: Sequence[float], means: Sequence[float], variances: Sequence[float], minima: Sequence[float]
 ) -> tuple[float, float, float, float]:
-    """The paths of several values together: their number (logarithm), mean, variance and minimum."""
+    """Combine statistics of the paths to several values: log number of paths, then moments of their convolutions.
+
+    Args:
+        numbers: logarithm of the number of paths, by value.
+        means: mean number of convolutions on a path, likewise.
+        variances: variance likewise.
+        minima: minimum likewise.
+
+    Returns:
+        The same four statistics of all paths together.
+    """
     most = max(numbers)
     shares = [exp(number - most) for number in numbers]
     total = sum(shares)
@@ -183,11 +199,11 @@ def mixed_paths(
 
 
 def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
-    """Name every operator with its place: ``Conv3x3 /4`` gives an output four times smaller than the input.
+    """Return each operator's name with its place: the output of ``Conv3x3 /4`` is four times smaller than the input.
 
-    Only strides are looked at, its own and those before it.
+    Sizes follow from the strides of the operator and of those before it; nothing else is considered.
     """
-    times = [1.0]  # smaller than the input
+    times = [1.0]  # by how many times outputs are smaller than the input
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
         before = max((times[source] for source in sources), default=1.0)
         times.append(times_smaller(line, before))
@@ -195,7 +211,10 @@ def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
 
 
 def neighbours(graph: OperatorGraph) -> Counts:
-    """How often an operator stands beside one other, or between two, before or after it."""
+    """Count pairs of an operator and a neighbour, and triples of an operator and two of its neighbours.
+
+    Names tell whether a neighbour comes before (<) or after (>) the operator.
+    """
     before, after = ([f"{sign} {label}" for label in graph.labels] for sign in "<>")
     beside: list[list[str]] = [[] for _ in graph.labels]
     for number, sources in enumerate(graph.sources):
@@ -215,9 +234,9 @@ def neighbours(graph: OperatorGraph) -> Counts:
 
 
 def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mapping[str, int]]:
-    """Walks that end at any of some operators, by length; those of one are its own, which nobody changes."""
+    """Add up the walks that end at any of several operators, by length."""
     if len(endings) == 1:
-        return endings[0]
+        return endings[0]  # no copy is needed, as nobody changes it
     merged: list[dict[str, int]] = [{} for _ in range(LONGEST_WALK - 1)]
     for ending in endings:
         for walks, more in zip(merged, ending, strict=True):
@@ -228,13 +247,13 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
 
 @remembered
 def _num_weights(attributes: str) -> float:
-    """Numbers in the weights of a layer, or in those that a call gives."""
+    """Return the number of weights of a layer, or of a weight shape among the arguments of a call."""
     number = sum(prod(map(float, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
     return min(number, LARGEST)
 
 
 @partial(remembered, size=65_536)
 def _hash(name: str) -> tuple[int, int]:
-    """Where a name is counted, and with which sign."""
+    """Return a hash from which the column of a name is computed, and the sign with which it is counted."""
     digest = zlib.crc32(name.encode())
     return digest >> 1, 1 if digest & 1 else -1

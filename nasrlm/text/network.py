@@ -1,11 +1,12 @@
-"""The network of a canonical ONNX text, in the two forms that are read of it.
+"""Read the network of a canonical ONNX text, in one of two forms.
 
-- ``read_network`` is for the encoder: of a network with a cell the graph and each block once, with the attributes of
-  its first call; of any other a single body, every block written out where it is called (``nasrlm.text.inlining``).
-- ``read_written_out`` is for counts (``nasrlm.text.counts``): always written out.
+- ``read_network``, for the encoder. A network with a cell (a block that is called many times) is read as the graph and
+  each of its blocks once, with the attributes of its first call. Any other network is read as a single body, in which
+  every block is written out where it is called (``nasrlm.text.inlining``).
+- ``read_written_out``, for counts (``nasrlm.text.counts``). Blocks are always written out.
 
-The text of a network as it was measured ends with blocks E0, E1, …: its cells with all operations that were executed,
-also those without effect, which canonical text leaves out.
+Measured text ends with the executed blocks E0, E1, …: the cells with all operations that were executed, including those
+without effect on the output, which canonical text leaves out.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from typing import NamedTuple
 from nasrlm.text.bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
 from nasrlm.text.inlining import inlined
 
-AS_EXECUTED = "executed "  # before the names of operators in blocks as measured, which count apart
+AS_EXECUTED = "executed "  # prefix of the names of operators in executed blocks, which are counted separately
 _EXECUTED = re.compile(r"E\d+")
 _LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity, which is quicker than to compare lines
+@dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing lines
 class CalledBody:
-    """A body in which the attributes that its first call gives stand in place of the parameters.
+    """A body whose parameters are replaced by the attributes of its first call.
 
     Attributes:
-        body: so written; its own calls spell the values of their arguments without the parameters' names.
-        calls: blocks that it calls, with their arguments.
+        body: the body after the replacement; its own calls have values of arguments without names of parameters.
+        calls: the blocks that it calls, with their arguments.
     """
 
     body: Body
@@ -39,21 +40,23 @@ class CalledBody:
 
     @property
     def is_executed(self) -> bool:
-        """Whether it is a block as it was measured, where every operator costs its time."""
+        """Whether it is an executed block, in which every operator takes time."""
         return is_executed(self.body)
 
 
 class Network(NamedTuple):
-    """Bodies, the graph first; where ``has_cell`` is false there is no other."""
+    """The bodies of a network, the graph first; the only one if ``has_cell`` is false."""
 
     bodies: Sequence[CalledBody]
     has_cell: bool
 
 
 def read_network(text: str) -> Network | None:
-    """The network of a text; None where that is not canonical ONNX.
+    """Read the network of a text; None if the text is not canonical ONNX.
 
-    What editors and networks add to lines is no matter: a byte order mark, carriage returns, spaces at the end.
+    Blocks are kept, as in a network with a cell, also if there are executed blocks, or if the network would be too long
+    with every block written out. What editors and file transfers add is ignored: a byte order mark, carriage returns,
+    and spaces at the ends of lines.
     """
     try:
         bodies = read_canonical(text)
@@ -67,9 +70,9 @@ def read_network(text: str) -> Network | None:
 
 
 def read_written_out(text: str) -> Sequence[CalledBody]:
-    """The network of a text as one body, then its blocks as executed; empty where it is not canonical ONNX.
+    """Read the network of a text as one body, followed by its executed blocks; empty if it is not canonical ONNX.
 
-    If it would be too long, its blocks are not written out: each stands once, as ``read_network`` gives it.
+    If this body would be too long, blocks are not written out: each occurs once, as from ``read_network``.
     """
     try:
         bodies = read_canonical(text)
@@ -82,17 +85,17 @@ def read_written_out(text: str) -> Sequence[CalledBody]:
 
 
 def read_canonical(text: str) -> list[Body]:
-    """The bodies of a text; none where it does not begin as canonical ONNX.
+    """Read the bodies of a text; none if it does not begin like canonical ONNX.
 
     Raises:
-        OtherTextError: it goes on otherwise.
+        OtherTextError: it begins like canonical ONNX, but continues in another form.
     """
     canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
     return list(read_bodies(canonical)) if canonical.startswith(START) else []
 
 
 def up_to_executed(text: str) -> str:
-    """What all spellings of a network have in common of its canonical text: all but the blocks as measured."""
+    """Return a text without executed blocks: the part that is the same for all spellings of a network."""
     return text.partition("\nE0 ")[0]
 
 
@@ -102,7 +105,7 @@ def has_executed_blocks(text: str) -> bool:
 
 
 def is_executed(body: Body) -> bool:
-    """Whether it is a block as it was measured."""
+    """Return whether a body is an executed block."""
     return _EXECUTED.fullmatch(body.header) is not None
 
 
@@ -118,9 +121,9 @@ def _as_called(bodies: Sequence[Body]) -> list[CalledBody]:
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
 def _called(body: Body, given: Arguments) -> CalledBody:
-    """Put the attributes that a body's first call gives in place of its parameters.
+    """Replace the parameters of a body by the arguments of its first call.
 
-    A value that the call gives to several parameters is not put there: it could not be told which of them it is.
+    A parameter stays if the call gives the same value to another one, so that the result shows which of them it is.
     """
     count = Counter(value for _, value in given)
     given = tuple((name, value) for name, value in given if count[value] == 1)

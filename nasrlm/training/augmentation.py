@@ -1,4 +1,4 @@
-"""Load a user's function that augments train texts."""
+"""Load a user's function that augments the texts of train rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ Augmentation = Callable[[str, np.random.Generator], str]
 def load_augmentation(name: str) -> Augmentation:
     """Load the function that ``module:function`` names.
 
-    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` seeded by the
-    run's seed and the step alone; it returns a text. It must draw from this generator only, or the run cannot be
-    repeated. Its errors are raised again as a ValueError that gives their line.
+    The function takes a text and returns a text. If it has a second parameter without a default, it is also given a
+    ``numpy.random.Generator``, seeded by the run's seed and the step only. It must draw from this generator only, or
+    the run cannot be repeated.
+
+    Returns:
+        The function, with a generator as its second argument in any case. It raises a ValueError if the user's function
+        raises an error, which the message describes with its line, or does not return a valid text.
 
     Raises:
-        ValueError: there is no such module or function, or its parameters differ. Errors of the module's import pass.
+        ValueError: there is no such module or function, or it has other parameters. Errors of the module itself, raised
+            while it is imported, pass through.
     """
     function = named_function(name, "augment")
     takes_generator = _num_parameters(name, function) == 2
@@ -45,7 +50,11 @@ def load_augmentation(name: str) -> Augmentation:
 
 
 def _num_parameters(name: str, function: Callable[..., object]) -> int:
-    """Count the parameters of an augmentation that have no default, which must be one or two."""
+    """Return the number of parameters without a default of an augmentation, 1 or 2.
+
+    Raises:
+        ValueError: it has another number of them, or does not say which parameters it has.
+    """
     try:
         signature = inspect.signature(function)
     except ValueError as e:  # a function written in C
@@ -65,6 +74,6 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
 
 
 def _place_of(error: BaseException) -> str:
-    """Return file and line of the called function where an error was raised; "" for functions written in C."""
+    """Return file and line of the called function at which an error was raised; "" for functions written in C."""
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     return "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

@@ -1,4 +1,4 @@
-"""The config of a training run, read from a YAML file; unknown keys are refused."""
+"""The config of a training run, which can be read from a YAML file; unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from nasrlm.model.config import COMPACT, OF_READOUTS, ModelConfig
 from nasrlm.model.number import MAX_EXPONENT
 from nasrlm.text.tokenizer import Pieces
 
-MOST_TOKENS = 1 << 20  # for far more, the tokenizer's trainer aborts the process for lack of memory
-LIKE = "like"  # a key of a YAML file that is none of TrainConfig
+MOST_TOKENS = 1 << 20  # with far more, the tokenizer's trainer aborts the process for lack of memory
+LIKE = "like"  # key of a YAML file, not a field of TrainConfig: a file from which missing keys are taken
 UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # pydantic's error types for unknown keys
 
 
@@ -36,56 +36,58 @@ class TrainConfig(BaseModel):
     """The config of a training run.
 
     Attributes:
-        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. Required in a
-            YAML file, but not for ``train`` with examples that were made otherwise.
+        table: one file or a list of files with the columns ``architecture`` (or ``text``), labels and ``split``.
+            Required in a YAML file, but not for ``train`` with examples from elsewhere.
         out: folder of the run: state, log and the finished checkpoint.
         space: the space of tables without a column ``space``; of other tables, only rows of this space are used.
-        text: the text of a row's architecture: canonical ONNX text, or that with the blocks as they were measured.
-        initial_checkpoint: folder to fine-tune from. Its tokenizer, sizes and number code are kept; other values of
-            these are refused, except a longer context.
-        encoder_steps: number of steps for which each of these spaces learns an encoder of its own, from its own rows,
-            starting at the encoder of initial_checkpoint. All other weights stay the same.
-        only_encoder: learn the layers of a compact encoder and nothing else.
-        initial_tokenizer: folder of a checkpoint whose tokenizer is used, with randomly initialised weights.
-        extend_tokenizer: learn more tokens, up to vocabulary_size, from the train texts; old tokens keep their meaning.
-            If it names spaces, learn from their texts only; texts of other spaces are tokenized as before.
+        text: the text of a row's architecture: "canonical" ONNX text, or "measured" text, which ends with the executed
+            blocks if networks of the space run operations with unused results.
+        initial_checkpoint: folder of a checkpoint to fine-tune. Its tokenizer, sizes, head and number code are kept;
+            other values of these are errors, except a longer context.
+        encoder_steps: by space, the number of steps in which an encoder of its own is trained from its own rows,
+            starting from the encoder of ``initial_checkpoint``. All other weights stay the same.
+        only_encoder: whether only the layers of a compact encoder are trained.
+        initial_tokenizer: folder of a checkpoint whose tokenizer is used, with random initial weights.
+        extend_tokenizer: whether more tokens are learned from the train texts, up to ``vocabulary_size``; old tokens
+            keep their meaning. If spaces are named, only from their texts; texts of other spaces have the same tokens
+            as before.
         objectives: labels to learn; if empty, all columns ``metric_unit@context`` with a label in a train row.
-        monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
+        monitor: objectives whose mean τ on valid rows selects the saved weights and stops the run; all if empty.
         objective_weights: relative frequency with which an objective is drawn, 1 by default.
         space_weights: relative frequency with which a row of a space is drawn, 1 by default.
-        objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
-        alone_probability: share of the rows whose numbers are decoded without seeing each other.
+        objectives_per_row: number of labels of a row that a step learns, drawn each time by ``objective_weights``.
+        alone_probability: share of the rows whose numbers are decoded independently of each other.
         learning_rate: peak rate of the layers' matrices (Muon).
         weight_decay: share of these matrices that is subtracted in a step, times the learning rate.
-        embedding_learning_rate: peak rate of everything else (AdamW).
-        clip_norm: largest norm of a gradient; larger ones are scaled down to it.
+        embedding_learning_rate: peak rate of all other weights (AdamW).
+        clip_norm: largest norm of the gradient; a larger one is scaled down to it.
         smoothing_digits: σ of the probability given to neighbouring digits.
-        initial_share: share of the initial weights in the weighted mean with the learned ones that is saved.
+        initial_share: share of the initial weights in the saved ones, which are a weighted mean of initial and learned.
         weight_bits: precision of the saved weights; with 16 bits files are half as large.
-        rank_loss_weight: weight of a loss on the order of every two labels of a batch, added to the loss of labels.
-        tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
+        rank_loss_weight: weight of an additional loss on the order of every two labels of an objective in a batch.
+        tokenizer: pieces of text that a token lies within: lines of ONNX, chains of lines, or pieces of source code.
         vocabulary_size: number of text tokens.
-        augment: ``module:function``, text to text, for train rows; see ``nasrlm.training.augmentation``.
+        augment: ``module:function`` that changes texts of train rows; see ``nasrlm.training.augmentation``.
         model: sizes, head and backbone, see ``ModelConfig``.
-        num_digits, min_exponent, max_exponent: of the predicted numbers, see ``NumberCode``.
-        epochs: passes over all train rows.
+        num_digits, min_exponent, max_exponent: precision and range of predicted numbers, see ``NumberCode``.
+        epochs: number of passes over all train rows.
         max_steps: largest number of steps, if ``epochs`` would take more.
         warmup_epochs: epochs in which the learning rates rise; then they fall along a cosine.
         average_decay: decay of the moving average of the weights, which is evaluated and saved.
         evaluate_every_epochs: epochs between evaluations on valid rows.
         save_every_seconds: seconds between saved states in ``out``.
-        patience: evaluations without improvement on valid rows after which the run ends.
+        patience: number of evaluations without improvement on valid rows after which the run ends.
         batch_size: rows of a step, over all processes and accumulated parts.
-        accumulation_steps: parts of a batch that each process computes one after another, to save memory.
+        accumulation_steps: number of parts of a batch that a process computes one after another, to save memory.
         backbone_learning_rate: peak rate of a pretrained backbone, or of its LoRA (AdamW).
-        bf16: multiply in bfloat16, if the device has instructions for it.
-        shard: split weights and optimiser states over several processes (FSDP).
-        compile: compile the model with ``torch.compile``.
-        tensorboard: also write the log for TensorBoard.
-        device: where torch runs.
-        seed: of everything drawn.
-        resume: continue from the state in ``out``.
-        sources: the labels' authors and licences, for the card.
+        bf16: whether to multiply in bfloat16, if the device has instructions for it.
+        shard: whether to split weights and optimiser states over several processes (FSDP).
+        compile: whether to compile the model with ``torch.compile``.
+        tensorboard: whether to write the log for TensorBoard too.
+        device: torch's name of the device.
+        seed: seed of all random draws.
+        resume: whether to continue from a state in ``out``.
+        sources: authors and licences of the labels, for the card.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -201,7 +203,7 @@ class TrainConfig(BaseModel):
         return self
 
     def num_steps(self, num_rows: int) -> int:
-        """Number of steps of a run that trains on ``num_rows`` rows, unless it stops early."""
+        """Return the number of steps of a run that trains on ``num_rows`` rows and does not stop early."""
         steps = self.epochs * math.ceil(num_rows / self.batch_size)
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
@@ -211,7 +213,7 @@ class TrainConfig(BaseModel):
         return np.array([self.space_weights.get(str(space), 1.0) for space in names])[which]
 
     def of_objectives(self, names: Sequence[str]) -> TrainConfig:
-        """Copy the config for rows that only have labels of these objectives."""
+        """Return a copy of the config for rows that only have labels of these objectives."""
         changes = {
             "objectives": tuple(name for name in self.objectives if name in names),
             "monitor": tuple(name for name in self.monitor if name in names),
@@ -222,11 +224,11 @@ class TrainConfig(BaseModel):
     def of_steps(
         self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None
     ) -> TrainConfig:
-        """Copy the config for a run of ``steps`` steps without early stopping.
+        """Return a copy of the config for a run of ``steps`` steps without early stopping.
 
         Args:
-            steps: of the run.
-            num_rows: rows to train on.
+            steps: number of steps of the run.
+            num_rows: number of rows to train on.
             evaluations: number of evaluations on valid rows, at equal distances.
             warmup_share: share of the steps with a rising learning rate; if None, the config's ``warmup_epochs``.
         """
@@ -243,14 +245,18 @@ class TrainConfig(BaseModel):
 
     @classmethod
     def load(cls, path: Path | str, **overrides: Any) -> TrainConfig:
-        """Read a YAML file; relative paths in it are relative to the working directory.
+        """Read the config from a YAML file; paths in it are relative to the working directory.
 
-        Keys that a file lacks are taken from the file that its key ``like`` names, if any; that path may also be
-        relative to the folder of the file.
+        Keys that are missing are taken from the file named by the key ``like``, if any. Its path may also be relative
+        to the folder of the file.
+
+        Args:
+            path: the YAML file.
+            overrides: values of fields that replace those in the file.
 
         Raises:
-            ValueError: the file is missing or no YAML, or has unknown or wrong keys; one line that names the file and
-                the key, or only the key if it was overridden.
+            ValueError: the file is missing or is not YAML, has unknown keys or wrong values, or names no table. The
+                message is one line with the file and the key, or only the key if its value is one of ``overrides``.
         """
         path = Path(path)
         values = {**_values(path, ()), **overrides}
@@ -282,9 +288,9 @@ def _nearest(place: Sequence[int | str]) -> str:
 
 
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
-    """Return the keys and values of a file, including those inherited from the file that its key ``like`` names.
+    """Return the keys and values of a file, including those inherited from the file named by its key ``like``.
 
-    ``likened`` are the files that inherit from this one.
+    ``likened`` are the files that inherit from this one, to find circular references.
     """
     values = _own_values(path)
     if LIKE not in values:
@@ -299,22 +305,26 @@ def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
 
 
 def _like(path: Path, name: str) -> Path:
-    """Return the file that ``like: name`` in the file ``path`` refers to: beside it, or from the working directory."""
+    """Return the file that ``like: name`` in the file ``path`` means: in the same folder, else from the working one."""
     beside = path.parent / name
     return beside if beside.is_file() else Path(name)
 
 
 def _saying(path: Path, key: str) -> Path:
-    """Return the file that sets a key: this one, or one that it inherits from."""
+    """Return the file that sets a key: this one, or one from which it inherits."""
     values = _own_values(path)
     return path if key in values or LIKE not in values else _saying(_like(path, values[LIKE]), key)
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses duplicate keys, of which YAML would use the last."""
+    """A YAML loader that refuses duplicate keys; the base class would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the keys and values of a node."""
+        """Return the keys and values of a node.
+
+        Raises:
+            ConstructorError: a key occurs twice.
+        """
         before: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in before:
@@ -324,7 +334,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def _own_values(path: Path) -> dict[str, Any]:
-    """Return the keys and values in a file, without inherited ones."""
+    """Return the keys and values of a file, without inherited ones.
+
+    Raises:
+        ValueError: the file cannot be read, or is not YAML with words as keys.
+    """
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as e:

@@ -1,6 +1,6 @@
-"""Token ids of a run's texts, stored in its folder, since tokenizing a million texts takes longer than many steps.
+"""Store the token ids of a run's texts in its folder, because tokenizing a million texts takes longer than many steps.
 
-N texts, L tokens of one.
+N texts, L tokens of a text.
 """
 
 from __future__ import annotations
@@ -22,17 +22,23 @@ from nasrlm.reader import TokenIds
 from nasrlm.text.tokenizer import TextTokenizer
 
 FILE = "token_ids.safetensors"
-KEY = "of"
+KEY = "of"  # name of the key in the file's metadata
 
 
 def key_of(data: str, tokenizer: TextTokenizer, config: ModelConfig) -> str:
-    """Return a digest of what token ids depend on: examples, nasrlm's version, context, truncation and tokenizer."""
+    """Return a hash of what token ids depend on: examples, nasrlm's version, context, truncation and tokenizer.
+
+    Args:
+        data: digest of the examples, see ``Examples.digest``.
+        tokenizer: the tokenizer of the run.
+        config: the config of the model.
+    """
     what = f"{data} {nasrlm.__version__} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
     return hashlib.sha256(what.encode()).hexdigest()
 
 
 def stored_ids(path: Path, key: str) -> list[NDArray[np.int32]] | None:
-    """Read (L,) ids of N texts that ``store_ids`` wrote; None if the file is missing, broken, or has another key."""
+    """Read what ``store_ids`` wrote: (L,) ids of N texts; None if the file is missing, broken, or has another key."""
     try:
         with safe_open(path, framework="pt") as stored:
             if (stored.metadata() or {}).get(KEY) != key:
@@ -44,7 +50,12 @@ def stored_ids(path: Path, key: str) -> list[NDArray[np.int32]] | None:
 
 
 def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
-    """Write the ids (L,) of N texts.
+    """Write the (L,) ids of each of N texts to a file.
+
+    Args:
+        path: file to write or replace.
+        key: key from ``key_of``, by which ``stored_ids`` checks that the ids are still valid.
+        token_ids: ids of N texts.
 
     Raises:
         OSError: the folder cannot be written, or its disk is full; the message names the file.
@@ -54,5 +65,5 @@ def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
     with replacing(path) as temporary:
         try:
             save_file({"ids": torch.from_numpy(ids), "ends": torch.from_numpy(ends)}, temporary, metadata={KEY: key})
-        except SafetensorError as e:  # safetensors raises it in place of the system's error
+        except SafetensorError as e:  # safetensors raises it instead of an OSError
             raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e
