@@ -1,11 +1,14 @@
-"""Can it rank programs by the memory they will take? Peak memory of small Python programs, learned from source.
+"""Can nasrlm rank programs by the memory that they take? Peak memory of small Python programs, from their source.
 
     python -m benchmarks.code_memory --out runs/code_memory
 
-Programs are drawn, each is run by itself and its peak resident memory read from the system (``getrusage``); then
-``nasrlm train`` learns from 70 % of them with the tokenizer of source code. Kendall τ is that of 15 % of the programs
-that were kept apart, beside that of two plain guesses: the length of the source and its largest number. Killed
-anywhere, the same command goes on: a program that was measured is a line of ``programs.jsonl`` and is not run again.
+Random programs are drawn. Each is run in a process of its own, whose peak resident memory is read from the system
+(``getrusage``). Then ``nasrlm train`` learns from 70 % of the programs, with the tokenizer of source code; another 15 %
+are valid rows. The printed numbers are Kendall's τ on the remaining 15 %, for the model and for two simple predictors:
+the length of the source, and the largest number in it.
+
+A measured program is a line of ``programs.jsonl`` in ``--out`` and is not run again. A benchmark that was killed is
+resumed by the same command.
 """
 
 from __future__ import annotations
@@ -103,10 +106,10 @@ def learn(config: Config, table: Path) -> dict[str, float]:
     path = config.out / "train.yaml"
     path.write_text(yaml.safe_dump(settings))
     command = [str(Path(sys.executable).with_name("nasrlm")), "train", "--config", str(path), "--json"]
-    augmented = os.environ | {"PYTHONPATH": str(ROOT)}  # to find the module of the augmentation
+    augmented = os.environ | {"PYTHONPATH": str(ROOT)}  # so that the module of the augmentation is found
     done = subprocess.run(command, env=augmented, stdout=subprocess.PIPE, text=True, check=True)
     (quality,) = json.loads(done.stdout)["test"].values()
-    tau = quality[OBJECTIVE]["kendall_tau"]  # null where all predictions are equal
+    tau = quality[OBJECTIVE]["kendall_tau"]  # null if all predictions are equal
     test = pd.read_json(table, lines=True).query("split == 'test'")
     numbers = [[int(number) for number in re.findall(r"\d+", text)] for text in test["text"]]
     return {

@@ -1,20 +1,28 @@
-"""How many texts a second do we learn from and predict, beside regress-lm with a model of the same size?
+"""How many texts per second do nasrlm and regress-lm learn from and predict, with models of the same size?
 
-One run on one machine: the same texts, random weights, encoder and decoder of as many layers, parameters within 10 %.
-A prediction is the median of each objective: ours exact, regress-lm's of 64 samples. It begins with the text.
-"Encoding" is regress-lm's encoder alone, beside our predictions: what it would reach if samples cost nothing.
-Contexts: "equal text" is the longest of these texts in each tool's own tokens; "equal tokens" is as many tokens as our
-longest text has, the rest of regress-lm's cut off; "default" is what each reads unless told otherwise, 2,048 tokens, to
-which regress-lm pads and we do not; a number is of tokens that regress-lm reads, where we read whole texts. A training
-step begins with token ids; ours are batches of texts of similar length, padded to the longest among them. Versions of
-regress-lm that can cut a batch's common padding off do so.
+Both run on the same machine, with the same texts, random weights, the same numbers of encoder and decoder layers, and
+numbers of parameters within 10 % of each other.
+
+- prediction: the median of each objective, exact in nasrlm, of 64 samples in regress-lm. The time includes
+  tokenisation.
+- encoding: the encoder of regress-lm alone, compared with predictions of nasrlm. This is the speed that regress-lm
+  would have if samples cost nothing.
+- training: a training step, from token ids. Batches of nasrlm have texts of similar length, padded to the longest of
+  them. regress-lm cuts off the padding that all texts of a batch have in common, if its version can.
+
+nasrlm always reads whole texts. Contexts of regress-lm are:
+
+- "equal text": the length of the longest text in its own tokens, so it reads whole texts too;
+- "equal tokens": the length of the longest text in the tokens of nasrlm; the rest of its tokens is cut off;
+- "default": its default of 2,048 tokens, to which it pads texts;
+- a number of tokens.
 
     python -m benchmarks.engine --json
     python -m benchmarks.engine --space darts --tokens-per-state 4    # texts of hundreds of tokens
     python -m benchmarks.engine --size 30M --space nds_amoebanet --texts 64 --contexts 1024    # both 512 wide
-    python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or whatever else pip installs
+    python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or anything else that pip installs
 
-regress-lm is installed into .bench/regress-lm; where that fails, only we are measured.
+regress-lm is installed into .bench/regress-lm. If that fails, only nasrlm is measured.
 """
 
 from __future__ import annotations
@@ -58,8 +66,8 @@ SIZES = {
     "30M": ModelConfig(width=512, num_heads=8, num_encoder_layers=7, num_decoder_layers=2, hidden=1376),
 }
 VOCABULARY = 1024
-STEPS = 8  # training steps per run, on batches as in `nasrlm train`: different texts of similar length
-SAMPLES = 64  # samples for a median of the peer
+STEPS = 8  # training steps per run, on different batches of texts of similar length, as in `nasrlm train`
+SAMPLES = 64  # samples from which the peer computes a median
 PEER_TEXTS = 1  # texts that the peer predicts per run
 
 
@@ -135,7 +143,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if context not in CONTEXTS and not (context.isdecimal() and int(context)):
             raise ValueError(f"--contexts: expected {', '.join(CONTEXTS)} or a number of tokens, got {context!r}.")
     torch.set_num_threads(config.threads)
-    texts = draw_texts(config)  # reports an unknown space before anything is installed
+    texts = draw_texts(config)  # before anything is installed, so that an unknown space is reported first
     size, ours = measure_ours(config, texts)
     try:
         theirs = measure_peer(config, texts, size, install_peer(peer, beside))

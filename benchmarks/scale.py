@@ -1,14 +1,17 @@
-"""How well does training use a device? Text tokens a second, memory and model FLOPs utilisation, in bf16.
+"""How well does training use a device? Text tokens per second, memory and model FLOPs utilisation, in bf16.
 
     python -m benchmarks.scale --device cuda                       # 60 M and 300 M parameters
-    python -m benchmarks.scale --sizes 1M --batch 4 --length 64    # what a CPU can do in seconds
-    python -m benchmarks.scale --sizes 1M --batch 4 --tokens-per-state 1 2 4    # of long texts
+    python -m benchmarks.scale --sizes 1M --batch 4 --length 64    # takes seconds on a CPU
+    python -m benchmarks.scale --sizes 1M --batch 4 --tokens-per-state 1 2 4    # long texts
 
-A step is a whole one, as in ``nasrlm train``: forward, backward, clipped gradients, Muon and AdamW, on random tokens.
-Floating-point operations are those of the model's products and of attention, forward and backward, as torch counts
-them; the optimisers' own take time and do not count. Utilisation is their share of what the device's maker states for
-dense bf16 products; of a device that is not in the list, or a CPU, of the fastest product measured here, which wants a
-quiet machine; or of ``--peak-tflops``.
+A training step is complete, as in ``nasrlm train``: forward, backward, clipping of gradients, Muon and AdamW. The
+tokens are random.
+
+Floating-point operations are those of the model's matrix products and of attention, forward and backward, as torch
+counts them. Those of the optimisers are not counted, although they take time. Utilisation is the number of operations
+per second as a share of the device's peak for dense bf16 products. The peak is ``--peak-tflops`` if given, else what
+the maker states. For a CPU, or a device whose peak is not listed here, it is the fastest product measured now, for
+which the machine should be idle.
 """
 
 from __future__ import annotations

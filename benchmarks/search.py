@@ -1,14 +1,14 @@
-"""How many real evaluations does a search need, with the RLM and without?
+"""How many real evaluations does a search need, with the regression language model (RLM) and without?
 
-Published tables stand in for training and measuring. Every method has the same budget; the measure is the hypervolume
-ratio of what was evaluated, by its true labels, to all rows of the table, the reference point being the worst of each
-objective.
+Evaluations are looked up in published tables. Every method has the same budget. Its quality is the hypervolume of the
+architectures that it evaluated, by their labels in the table, divided by the hypervolume of the whole table. The
+reference point has the worst value of each objective in the table.
 
     python -m benchmarks.search --tables ../shared/data --out runs/search --seeds 10
     python -m benchmarks.search --spaces nasbench201 --objectives max:accuracy@cifar10,min:energy_mj@edgegpu
 
-Results stream to results.jsonl in --out; a run that is broken off goes on where it was, with the same budget, goals and
-tables. What another checkpoint of the same name has found is searched for again.
+Every finished search is a line of results.jsonl in --out. A benchmark that was stopped is resumed by the same command,
+which needs the same budget, goals and tables. Searches are run again if the checkpoint of their method has changed.
 """
 
 from __future__ import annotations

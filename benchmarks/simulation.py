@@ -1,9 +1,9 @@
-"""A published table stands in for training and measuring: how good is a search after few real evaluations?
+"""How good is a search after few real evaluations, which are looked up in a published table?
 
     python -m benchmarks.simulation --table nasbench201.parquet --objectives max:accuracy@cifar10,min:latency_ms@raspi4
 
-Question: how much of the true front's hypervolume do 50 and 100 evaluations reach, with and without the gate, and how
-often does the gate prune a member of the true front?
+Two questions are answered: which share of the true front's hypervolume do 50 and 100 evaluations reach, with and
+without the gate, and how often does the gate prune a member of the true front?
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Is one model of all spaces as good as one per space?
+"""Is one model of all spaces (the joint model) as good as one model per space (a specialist)?
 
     python -m benchmarks.specialists --recipes studies/recipes/labels.yaml
 
-For every space with labels beyond counts, a model of the same layers learns from the same rows of this space alone, for
-as many steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are
-learned over chains of lines, of the space's own texts. A finished specialist is a folder in ``--out`` and is not
-trained again.
+For every space with labels that are not just counts, a specialist is trained from random weights. It has the same
+layers as the joint model, the same rows of this space and no others, and as many steps as all recipes together spend on
+rows of this space. Its tokens are learned from the texts of the space, and may span several lines. Both models predict
+the test rows. A finished specialist is a folder in ``--out`` and is not trained again.
 """
 
 from __future__ import annotations

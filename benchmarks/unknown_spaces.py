@@ -1,6 +1,6 @@
-"""How well does `nasrlm adapt` rank costs in a space of which the checkpoint knows nothing, from how few labels?
+"""How well does `nasrlm adapt` rank costs in a space from which the checkpoint has learned nothing, from few labels?
 
-Beside it multiply-accumulates alone, which need no label.
+For comparison, costs are also ranked by multiply-accumulates alone, which needs no labels.
 
     python -m benchmarks.unknown_spaces ../shared/data/mnasnet.parquet --checkpoint runs/devices_held_out/checkpoint
 """
@@ -27,10 +27,10 @@ from nasrlm.text.counts import operator_counts
 from studies.tables.files import objective_columns, read_table
 from studies.tables.rows import only_space
 
-LABELS = (5, 10, 20, 50)
-DRAWS = 4
-POOL = 300  # most train rows, labelled or not
-TESTED = 200  # most test rows
+LABELS = (5, 10, 20, 50)  # numbers of labels to learn from
+DRAWS = 4  # draws of the labelled rows, for each cost and number of labels
+POOL = 300  # largest number of train rows, with and without labels
+TESTED = 200  # largest number of test rows
 
 
 @one_line_errors()
@@ -44,8 +44,8 @@ def measure(config: Config) -> dict[str, Any]:
     """Measure how well an adapted checkpoint ranks each cost of the table.
 
     Returns:
-        For each cost and number of labels, Spearman's correlation on test rows, mean and worst of the draws, and the
-        mean coverage of 80 % intervals; and the absolute correlation of multiply-accumulates alone.
+        For each cost and number of labels, the mean and the worst of the draws' Spearman correlations on test rows, and
+        the mean coverage of 80 % intervals; also the absolute correlation of multiply-accumulates with the cost.
 
     Raises:
         ValueError: the table cannot be read, has no costs, or is of a space that the checkpoint knows.

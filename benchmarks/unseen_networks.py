@@ -1,7 +1,7 @@
-"""Does the checkpoint rank networks that it has not seen in another spelling?
+"""Does the checkpoint also rank networks that are in no train row, not even in another spelling?
 
-Published splits go by strings: some test rows of NAS-Bench-201 and of NAS-Bench-Macro compute the same function as a
-train row. This tells them from the others.
+Published splits compare architectures as strings, so some test rows of NAS-Bench-201 and of NAS-Bench-Macro compute the
+same function as a train row. This benchmark measures them and the other test rows separately.
 
     python -m benchmarks.unseen_networks ../shared/data/nasbench201.parquet
 """

@@ -1,10 +1,11 @@
-"""Where does a checkpoint rank badly? Kendall τ among parts of the NAS-Bench-201 test rows.
+"""Where does a checkpoint rank badly? Kendall's τ on parts of the test rows of NAS-Bench-201.
 
     python -m benchmarks.weak_spots ../shared/data/nasbench201.parquet
 
-Accuracies: of the best rows, and of rows by how often their cell has an operation. Latencies and energies: every one,
-lowest first. A part's τ is lower than that of all rows where its labels differ less; so beside every part stands the
-τ of as many random rows whose labels lie in the same range.
+For the accuracy, the parts are the best rows, and rows by how often their cell has an operation. If the labels of a
+part differ less than those of all rows, its τ is lower for this reason alone. Therefore the table also shows the τ of
+as many random rows with labels in the same range. For costs, such as latencies and energies, a second table shows the τ
+of each on all test rows, lowest first.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from nasrlm.predictor import Predictor
 from spaces.nasbench201 import OPERATIONS
 
 ACCURACY = "accuracy@cifar10"
-SHARES = (0.05, 0.1, 0.25, 1.0)
-OFTEN = 3  # of six edges
-DRAWS = 50
+SHARES = (0.05, 0.1, 0.25, 1.0)  # sizes of the parts with the best accuracies, in shares of all rows
+OFTEN = 3  # of a cell's six edges
+DRAWS = 50  # random draws of rows, over which τ is averaged
 
 
 @one_line_errors()
