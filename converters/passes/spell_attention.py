@@ -29,11 +29,13 @@ def drop_guard(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _is_finite(scores: str, at: Surroundings) -> bool:
-    """Return whether scores are products, possibly plus a mask of finite numbers."""
-    if at.producer(scores, "MatMul", "nn.Scale"):
-        return True
-    masked = at.producer(scores, "Add")
-    return masked is not None and any(_hides_by_finite(x, at) for x in masked.inputs)
+    """Return whether scores are products, possibly scaled and plus masks of finite numbers."""
+    if scaled := at.producer(scores, "nn.Scale"):
+        return _is_finite(scaled.inputs[0], at)
+    if masked := at.producer(scores, "Add"):
+        pairs = (masked.inputs, masked.inputs[::-1])
+        return any(_hides_by_finite(mask, at) and _is_finite(x, at) for mask, x in pairs)
+    return at.producer(scores, "MatMul") is not None
 
 
 def _hides_by_finite(mask: str, at: Surroundings) -> bool:

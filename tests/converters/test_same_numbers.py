@@ -31,6 +31,15 @@ SAME = {
         z = Constant <value_float = 0.0> ()  m = Constant <value_float = -3.4e38> ()
         shown = Constant <value = bool[2,2] {0,0,1,0}> ()  mask = Where (shown, z, m)
         p = MatMul (x, x)  a = Add (p, mask)  s = Softmax (a)  none = IsNaN (s)  y = Where (none, z, s) }""",
+    "rows of which a mask hides all before the scale": """(float[2,2] x) => (float[2,2] y) {
+        z = Constant <value_float = 0.0> ()  m = Log (z)  half = Constant <value_float = 0.5> ()
+        shown = Constant <value = bool[2,2] {0,0,1,1}> ()  p = MatMul (x, x)  a = Where (shown, p, m)
+        b = Mul (a, half)  s = Softmax (b)  none = IsNaN (s)  y = Where (none, z, s) }""",
+    "rows of which one of two masks hides all": """(float[2,2] x) => (float[2,2] y) {
+        z = Constant <value_float = 0.0> ()  m = Log (z)  few = Constant <value_float = -9.0> ()
+        shown = Constant <value = bool[2,2] {0,0,1,1}> ()  mask = Where (shown, z, m)
+        other = Constant <value = bool[2,2] {0,1,1,0}> ()  finite = Where (other, z, few)  p = MatMul (x, x)
+        a = Add (p, mask)  b = Add (a, finite)  s = Softmax (b)  none = IsNaN (s)  y = Where (none, z, s) }""",
     "a range": """(float[2,5] x) => (float[2,5] y) {
         a = Constant <value_float = 0.0> ()  b = Constant <value_float = 5.0> ()  c = Constant <value_float = 1.0> ()
         r = Range (a, b, c)  y = Add (x, r) }""",
