@@ -195,7 +195,7 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     kept |= seen_at(graph.node, STATE_INPUTS)  # exporters store zeros there, which would look like weights
     kept |= seen_at(graph.node, INDEX_INPUTS, through=VIEWS | {"Cast"})
     learned = _learned(model)
-    open_masks = _open_masks(graph)
+    open_masks = _open_masks(graph) - learned
     missing: dict[str, str] = {}
 
     def is_kept(name: str, tensor: TensorProto) -> bool:

@@ -154,6 +154,19 @@ def test_masks_of_attention_are_no_parameters():
     check_params(nn.Sequential(Masked(), Masked()), (1, 9, 8))
 
 
+def test_learned_scores_that_begin_at_zero_are_parameters():
+    class Biased(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = nn.Parameter(torch.zeros(9, 9))
+
+        def forward(self, x):
+            shares = (x @ x.transpose(1, 2) + self.bias).softmax(-1)
+            return torch.where(shares.isnan(), 0.0, shares) @ x
+
+    check_params(Biased(), (1, 9, 8))
+
+
 def test_of_normed_weights_direction_and_length_count():
     check_params(nn.utils.parametrizations.weight_norm(nn.Linear(8, 6)), (1, 3, 8))
 
