@@ -33,7 +33,8 @@ def titles(
     for column, (name, share, interval) in enumerate(found):
         points = np.stack([predicted[:, column, 0], real[:, column]])
         low, high = _ends(points)
-        hidden = int(((points < low) | (points > high)).any(axis=0).sum())
+        known = points[:, ~np.isnan(points).any(axis=0)]
+        hidden = int(((known < low) | (known > high)).any(axis=0).sum())
         promised = "" if interval is None else f": {share:.0%} within {interval:.0%} intervals"
         words.append(f"{Objective.parse(name).label}{promised}" + (f", {hidden:,} not shown" if hidden else ""))
     return words

@@ -75,7 +75,7 @@ def outside(
     x: FloatArray, y: FloatArray, across: tuple[float, float], up: tuple[float, float], rows: Sequence[int]
 ) -> str:
     """Return a text about how many of (N,) points lie outside the axes, and how many of these on the front; or ""."""
-    beyond = (x < across[0]) | (x > across[1]) | (y < up[0]) | (y > up[1])
+    beyond = ((x < across[0]) | (x > across[1]) | (y < up[0]) | (y > up[1])) & ~np.isnan(x) & ~np.isnan(y)
     count, on_front = int(beyond.sum()), int(beyond[rows].sum())
     front = f", {on_front} of them on the front" if on_front else ""
     return f"{count:,} {'lies' if count == 1 else 'lie'} outside{front}" if count else ""

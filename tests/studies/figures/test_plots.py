@@ -101,6 +101,9 @@ def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     history.values[1:] = [history.values[1] for _ in history.values[1:]]
     (axes,) = front_figure(LoadedStudy(config, history)).axes
     assert axes.get_legend().get_title().get_text() == "1 lies outside"
+    history.values[0][1] = np.nan  # a network without a latency, which is no point
+    (axes,) = front_figure(LoadedStudy(config, history)).axes
+    assert axes.get_legend().get_title().get_text() == ""
 
 
 def test_the_interactive_front_shows_bounds_and_its_steps(tmp_path: Path) -> None:
@@ -297,6 +300,7 @@ def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals
 def test_a_failed_network_does_not_flatten_a_calibration() -> None:
     real = np.append(np.linspace(90, 94, 9), [10.0, np.nan])[:, None]
     predicted = np.stack([real + 0.1, real - 1, real + 1], axis=2)
+    predicted[-1] = 10.0  # of a network without a result, which is no point
     (axes,) = calibration_figure(["accuracy@x"], predicted, real, [0.8]).axes
     assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 not shown"
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
