@@ -86,9 +86,9 @@ def likely_unit(objective: Objective, predicted: FloatArray, real: FloatArray) -
 def _likely_errors(predicted: FloatArray, real: FloatArray) -> str | None:
     """Return what the accuracies seem to be if they are errors instead, or None.
 
-    Accuracies as fractions are checked by ``Objective.seems_fraction``.
+    Accuracies as fractions are no errors; they are checked by ``Objective.seems_fraction``.
     """
-    readings = {"errors in percent": 100 - real, "errors as fractions": 100 - 100 * real}
+    readings = {"errors in percent": 100 - real, "errors as fractions": 100 - 100 * real, None: 100 * real}
     words = min(readings, key=lambda name: np.abs(readings[name] - predicted).mean())
     off = np.abs(real - predicted)
     near = (off > LEAST_DIFFERENCE) & (np.abs(readings[words] - predicted) < off / NEARER)

@@ -62,6 +62,7 @@ def test_errors_are_no_accuracies() -> None:
     good, errors = np.array([93.8, 93.9, 94.0, 94.1, 93.7]), np.array([6.0, 6.4, 5.9, 6.3, 6.2])  # they rise a little
     assert 0 < np.corrcoef(good, errors)[0, 1] < 0.5
     assert likely_unit(ACCURACY, good, errors) == "errors in percent"
+    assert likely_unit(ACCURACY, good, 0.94 + errors / 1000) is None  # fractions
     for other in (real, real / 100, real - 30, np.full(6, 10.0), ACCURACIES / 9):  # the last as of training that failed
         assert likely_unit(ACCURACY, ACCURACIES, other) is None
 
