@@ -104,7 +104,7 @@ def search(
 
 
 def _is_predictor(given: object) -> TypeIs[Predictor]:
-    return hasattr(given, "of_space")
+    return hasattr(given, "of_space") and hasattr(given, "predict")  # a checkpoint has only the first
 
 
 def _surrogate(config: SearchConfig, space: SearchSpace[A], predictor: Predictor) -> Surrogate[A]:

@@ -60,3 +60,9 @@ def test_a_predictor_answers_as_the_surrogate_of_its_space_does(tmp_path: Path) 
     assert found.front == nasrlm.search(config, space, surrogate, tmp_path / "surrogate").front
     recorded = json.loads((tmp_path / "predictor" / "study.json").read_text())["config"]
     assert (recorded["evaluator"], recorded["checkpoint_sha256"]) == ("surrogate", predictor.checkpoint.sha256)
+
+
+def test_a_checkpoint_in_place_of_its_predictor_is_refused(tmp_path: Path) -> None:
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=2)
+    with pytest.raises(ValueError, match=r"search: expected an evaluator, .* got Checkpoint\("):
+        nasrlm.search(config, "nasbench201", network_checkpoint(), tmp_path)  # type: ignore[arg-type]
