@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nasrlm.adaptation.averaged_process import AveragedProcess, prior_covariance
 from nasrlm.adaptation.readout_fit import TextFeatures
+from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray, standardised
 from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.named_spaces import Space, checked_space
@@ -137,13 +138,13 @@ class Pool:
         addition to texts that have labels already.
 
         Raises:
-            ValueError: more samples than texts.
+            ValueError: no whole number of 1 or more, or more samples than texts.
 
         Example:
             >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
             >>> to_measure = [onnx_texts[row] for row in pool.choose(10)]  # doctest: +SKIP
         """
-        return choose_diverse(self, np.arange(len(self.texts)), samples)
+        return choose_diverse(self, np.arange(len(self.texts)), checked_whole("samples", samples, 1))
 
     def at(self, rows: NDArray[np.intp]) -> Pool:
         """Return a pool of the texts at these indices, which may repeat; features keep this pool's standardisation."""

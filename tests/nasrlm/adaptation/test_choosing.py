@@ -45,3 +45,5 @@ def test_a_pool_chooses_among_all_its_texts() -> None:
     features = np.random.default_rng(0).normal(size=(20, 4))
     pool = Pool(numbered(20), [f"cost@{x}" for x in range(4)], features, features)
     assert pool.choose(5).tolist() == choose_diverse(pool, np.arange(20), 5).tolist()
+    with pytest.raises(ValueError, match="samples: expected 1 or more, got -1"):
+        pool.choose(-1)
