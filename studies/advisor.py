@@ -90,6 +90,7 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
+        self._odd_units = self._learning.odd_units  # kept when another model learns, so that each is told once
         self._warned: set[str] = set()
         for doubt in filter(None, (goal.doubt for goal in read_goals)):
             warn_caller(doubt)
@@ -194,7 +195,7 @@ class Advisor(Generic[A]):
 
     def tell_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""
-        for told in self._learning.odd_units(evaluated):
+        for told in self._odd_units(evaluated):
             warn_caller(told)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:

@@ -1,5 +1,6 @@
 """Results in another unit than their objective's are told once, and nothing that a network or device may have."""
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +93,22 @@ def test_a_gate_tells_the_user_of_seconds_once(learns: bool) -> None:
         study.optimize(seconds, n_trials=30, callbacks=callbacks)
     calls = __file__ if learns else optuna_scenes.__file__  # the callback's study.optimize, or gate.check
     assert [warning.filename for warning in told] == [calls]
+
+
+def test_a_gate_that_begins_to_learn_does_not_tell_again() -> None:
+    predictor = ToyPredictor(sigma=0.5)
+    vars(predictor)["checkpoint"] = SimpleNamespace(guessed_of=lambda space: frozenset(GOALS[:1]))
+    gate, study = make_gate(predictor=predictor), make_study("RandomSampler")
+    evaluate = objective(gate, [])
+
+    def seconds(trial: Any) -> tuple[float, float]:
+        accuracy, latency = evaluate(trial)
+        return accuracy, latency / 1000
+
+    with pytest.warns(UserWarning, match=IN_SECONDS):
+        study.optimize(seconds, n_trials=10)
+    with warnings.catch_warnings(action="error"):
+        study.optimize(seconds, n_trials=10, callbacks=[gate.adapt_callback(every=50)])
 
 
 def test_a_gated_problem_tells_the_user_of_seconds_once() -> None:
