@@ -4,10 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import TensorShapeProto, ValueInfoProto
+import onnx.shape_inference
+from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 
 from converters.errors import OnnxModelError
 from converters.graph import Shape
+
+
+def with_ranks(model: ModelProto, input_shape: Shape | None) -> ModelProto:
+    """Return the model with the ranks that ONNX's checker demands, though runtimes load models without them.
+
+    The first input's is that of ``input_shape``; those of outputs are inferred.
+
+    Raises:
+        OnnxModelError: a rank stays unknown.
+    """
+    inputs = model.graph.input
+    if input_shape is not None and inputs and _lacks_rank(inputs[0]):
+        inputs[0].type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in input_shape)
+    for value in filter(_lacks_rank, inputs):
+        raise OnnxModelError(
+            f"input {value.name!r}: expected a tensor of known rank, got one without a shape. "
+            "Say the shape of the first input: --input-shape, or input_shape=."
+        )
+    if any(map(_lacks_rank, model.graph.output)):
+        model = onnx.shape_inference.infer_shapes(model)
+    for value in filter(_lacks_rank, model.graph.output):
+        raise OnnxModelError(f"output {value.name!r}: expected a tensor of known rank, got one without a shape.")
+    return model
+
+
+def _lacks_rank(value: ValueInfoProto) -> bool:
+    return value.type.WhichOneof("value") == "tensor_type" and not value.type.tensor_type.HasField("shape")
 
 
 def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> dict[str, int]:
@@ -57,10 +85,6 @@ def axes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
 def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
     if min(input_shape, default=1) < 1:
         raise OnnxModelError(f"input {value.name!r}: expected sizes of 1 or more, got {_spell(input_shape)}.")
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        for _ in input_shape:
-            tensor.shape.dim.add()
     fits = [size.dim_value in (given, 0, -1) for size, given in zip(axes(value), input_shape, strict=False)]
     if len(input_shape) != len(axes(value)) or not all(fits):
         raise OnnxModelError(

@@ -33,7 +33,7 @@ from converters.errors import OnnxModelError, instead_of_file, one_line_errors
 from converters.graph import AttributeValue, Shape
 from converters.limits import excess_of_model
 from converters.models.inlining import without_functions
-from converters.models.input_sizes import fix_sizes
+from converters.models.input_sizes import fix_sizes, with_ranks
 from converters.models.onnx_fused import without_fusions
 from converters.models.onnx_layers import QUANTISATION, WEIGHT_INPUTS
 from converters.models.onnx_misfits import refuse_broken_arrays
@@ -123,6 +123,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
+        light = with_ranks(light, input_shape)
         onnx.checker.check_model(light)
         light = without_functions(light)
         onnx.checker.check_model(light)  # again, because it does not look into functions

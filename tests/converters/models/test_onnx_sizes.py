@@ -37,6 +37,27 @@ def test_sizes_that_do_not_fit_are_refused(inputs, shape, message):
         model_to_graph(conv_relu(inputs=inputs), shape)
 
 
+def without_shape(proto, values):
+    for value in values:
+        value.type.tensor_type.ClearField("shape")
+    return proto
+
+
+def test_ranks_that_a_file_does_not_say_are_found():
+    proto, plain = conv_relu(), model_to_onnx_text(conv_relu())
+    assert model_to_onnx_text(without_shape(proto, proto.graph.output)) == plain
+    assert model_to_onnx_text(without_shape(proto, proto.graph.input), (1, 3, 8, 8)) == plain
+
+
+def test_a_rank_that_stays_unknown_is_refused():
+    proto = conv_relu()
+    with pytest.raises(OnnxModelError, match="input 'x': expected a tensor of known rank, got one without a shape"):
+        model_to_graph(without_shape(proto, proto.graph.input))
+    other = model("(float[1,3] x) => (float[1,3] y) { y = com.x.Twice (x) }")
+    with pytest.raises(OnnxModelError, match="output 'y': expected a tensor of known rank, got one without a shape"):
+        model_to_graph(without_shape(other, other.graph.output))
+
+
 def test_sizes_that_depend_on_the_data_are_open_in_the_text():
     proto = model("(float[4] x) => (int64[1,M] y) { y = NonZero (x) }")
     assert signature(proto) == "network (float[4] v0) => (int64[1,?] v1) {"
