@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_PLACE_IN_CODE = re.compile(r"/\S+:\d+: \w+: Assertion `.*?` failed: ")  # of onnx's version converter
 
 
 class OnnxModelError(ValueError):
@@ -36,5 +39,5 @@ def one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
         raise
     except (Exception, SystemExit) as e:  # protobuf, the checker, the converter, inference and torch raise many kinds
         said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else str(e)  # a KeyError's text is only the key
-        got = (" ".join(said.split())[:300] or type(e).__name__).rstrip(".")
+        got = (_PLACE_IN_CODE.sub("", " ".join(said.split()))[:300] or type(e).__name__).rstrip(".")
         raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

@@ -121,6 +121,13 @@ def test_what_is_no_network_is_refused_in_one_line(proto, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_refusal_has_no_place_in_the_code_of_onnx():
+    with pytest.raises(OnnxModelError) as caught:
+        model_to_onnx_text(model("(float[1] x) => (float[1] y) { y = Relu (x) }", opset=999))
+    assert "invalid version" in str(caught.value)
+    assert "Assertion" not in str(caught.value)
+
+
 def test_data_of_a_constant_that_are_cut_short_are_refused():
     proto = model("(float[1,3] x) => (float[1,3] y) { w = Constant <value = float[1,3] {1, 2, 3}> ()  y = Add (x, w) }")
     del proto.graph.node[0].attribute[0].t.float_data[2:]
