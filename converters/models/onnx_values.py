@@ -225,7 +225,7 @@ class Values:
         operands = [x for x in node.input if x]
         if not all(x in self.weights or x in self.arrays for x in operands) or not _is_foldable(node):
             return None
-        if node.op_type != "Constant" and self.weights.keys().isdisjoint(operands):
+        if node.op_type != "Constant" and not any(x in self.weights or self._has_only_shape(x) for x in operands):
             return None
         if any(self.shape(x) is None for x in node.output):
             return None

@@ -63,6 +63,15 @@ def test_scales_that_a_function_is_called_with_are_no_weights():
     assert body(resized(3))[0] == "v1 = Constant <value_floats: floats = [1, 1, 3, 3]> ()"
 
 
+def test_an_array_made_of_indices_that_are_not_written_is_read_again_as_it_is():
+    indices = numpy_helper.from_array(np.arange(100).reshape(100, 1) % 7, "i")
+    sizes = numpy_helper.from_array(np.array([100, 50]), "s")  # 5,000 numbers: too many to be computed
+    text = "(float[100,50] x) => (float[100,50] y) { e = Expand (i, s)  y = GatherElements (x, e) }"
+    onnx_text = model_to_onnx_text(model(text, indices, sizes))
+    assert "nn.Weight <dtype: int = 7, weight_shape: ints = [100, 50]>" in onnx_text
+    assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
+
+
 def test_a_number_may_have_axes():
     number = numpy_helper.from_array(np.full((1, 1, 1), 2, np.float32), "two")
     proto = model("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Mul (x, two) }", number)
