@@ -19,7 +19,7 @@ LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 # ONNX operators that read their weights as an input, used where no nn function fits: transposed, half precision.
-PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
+PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "DeformConv"})
 PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})

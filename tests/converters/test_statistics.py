@@ -115,6 +115,12 @@ def test_a_network_that_hands_its_input_on():
             64 * 4 * 27,
             1,
         ),
+        (
+            "(float[1,3,8,8] x, float[1,18,6,6] o) => (float[1,4,6,6] y) { y = DeformConv (x, w, o) }",
+            (4, 3, 3, 3),
+            36 * 4 * 27,
+            1,
+        ),
         ("(float16[2,5,4] x) => (float16[2,5,27] y) { y = MatMul (x, w) }", (4, 27), 10 * 4 * 27, 0),
         ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm (x, w) }", (4, 27), 10 * 4 * 27, 0),
         ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm <transB = 1> (x, w) }", (27, 4), 10 * 4 * 27, 0),
