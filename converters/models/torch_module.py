@@ -167,7 +167,9 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
     """
     import torch
 
-    parameter = next(iter(module.parameters()), torch.zeros(()))
+    parameters = list(module.parameters())
+    of_floats = (each for each in parameters if each.is_floating_point())  # others are complex, or whole numbers
+    parameter = next(of_floats, torch.zeros((), device=parameters[0].device if parameters else None))
     floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
     try:
         return _answered(module, floats)
