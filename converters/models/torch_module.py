@@ -106,6 +106,9 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
         )
         model = onnx.load_from_string(buffer.getvalue())
         refuse_branches(model)
+    for node in model.graph.node:  # ``permute(0, -1, 1)`` is exported as it stands, which is no valid Transpose
+        for order in (attribute.ints for attribute in node.attribute if node.op_type == "Transpose"):
+            order[:] = [axis % len(order) for axis in order]
     return model
 
 
