@@ -33,7 +33,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
     The same module always gives the same text. The TorchScript exporter is used, or the newer exporter if the first
     fails or its model gives other outputs than the module. The module's parameters are listed in the model's metadata,
-    see ``LEARNED``.
+    see ``LEARNED``, unless torch has quantised layers of it: their weights count as in a file.
 
     Args:
         module: a module that takes one tensor: floats, or else integers such as token ids.
@@ -58,7 +58,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     with _evaluation_mode(module), _quiet():
         model = _exported(module, answered)
         parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
-    model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
+    if not any(hasattr(part, "_packed_params") for part in module.modules()):  # quantised weights are no parameters
+        model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
     return model
 
 

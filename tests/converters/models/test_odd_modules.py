@@ -1,5 +1,9 @@
 """Torch modules with numbers other than floats, and what torch's older exporter writes wrongly."""
 
+import io
+
+import onnx
+import pytest
 import torch
 from torch import nn
 
@@ -24,6 +28,16 @@ class ChannelsLast(nn.Module):
         return self.layer(x.permute(0, -2, -1, 1))
 
 
+def quantised():
+    ao = torch.ao.quantization
+    ends, layers = (ao.QuantStub(), ao.DeQuantStub()), (nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    network = nn.Sequential(ends[0], *layers, ends[1]).eval()
+    network.qconfig = ao.get_default_qconfig(torch.backends.quantized.supported_engines[-1])
+    ao.prepare(network, inplace=True)
+    network(torch.randn(1, 3, 8, 8))
+    return ao.convert(network)
+
+
 def test_a_module_whose_parameters_are_complex_takes_real_numbers():
     counts = statistics(model_to_graph(export_module(ComplexLinear(), (1, 8))))
     assert (counts.params, counts.macs) == (2 * 8 * 4, 4 * 8 * 4)  # two numbers each, multiplied each with each
@@ -33,3 +47,15 @@ def test_axes_that_are_permuted_may_be_counted_from_the_end():
     onnx_text = module_to_onnx_text(ChannelsLast(), (1, 4, 5, 6))
     assert "Transpose <perm: ints = [0, 2, 3, 1]>" in onnx_text
     assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weights_that_torch_has_quantised_count_like_those_of_a_file():
+    module, buffer = quantised(), io.BytesIO()
+    torch.onnx.export(module, (torch.randn(1, 3, 8, 8),), buffer, dynamo=False)
+    of_file, of_module = (
+        statistics(model_to_graph(proto))
+        for proto in (onnx.load_from_string(buffer.getvalue()), export_module(module, (1, 3, 8, 8)))
+    )
+    assert of_file.params == of_module.params == 4 * 28 + 5 * 145
+    assert of_file.macs == of_module.macs == 36 * 4 * 27 + 5 * 144
