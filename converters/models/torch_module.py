@@ -52,6 +52,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Of a class or function, call it first.")
     if not isinstance(input_shape, Sequence) or not all(isinstance(size, Integral) for size in input_shape):
         raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
+    if min(input_shape, default=1) < 1:
+        raise OnnxModelError(f"input shape: expected sizes of 1 or more, got {tuple(input_shape)}.")
     takes = f"expected a module that takes one tensor of {','.join(map(str, input_shape))}"
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(takes):
         answered = _example(module, input_shape)

@@ -7,7 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from converters import export_module, model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics, to_model
+from converters import (
+    OnnxModelError,
+    export_module,
+    model_to_graph,
+    model_to_onnx_text,
+    module_to_onnx_text,
+    statistics,
+    to_model,
+)
 
 
 class ComplexLinear(nn.Module):
@@ -59,3 +67,8 @@ def test_weights_that_torch_has_quantised_count_like_those_of_a_file():
     )
     assert of_file.params == of_module.params == 4 * 28 + 5 * 145
     assert of_file.macs == of_module.macs == 36 * 4 * 27 + 5 * 144
+
+
+def test_an_input_without_elements_is_refused():
+    with pytest.raises(OnnxModelError, match=r"expected sizes of 1 or more, got \(1, 0, 4\)"):
+        export_module(nn.Linear(4, 4), (1, 0, 4))
