@@ -191,6 +191,7 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_view,
     spell_row_pool,
     spell_view,
+    spell_slice,
     absorb_group_norm,
     spell_composite,
     spell_sum,

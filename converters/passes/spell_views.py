@@ -126,9 +126,11 @@ def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:
 
 def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:
     """Replace ``Gather``, ``Slice`` and ``Split`` by ``nn.Slice`` where they take ranges, and merge nested slices."""
-    if node.op_type not in ("Gather", "Slice", "Split") or node.inputs[0] not in at.shapes:
+    if node.op_type not in ("Gather", "Slice", "Split", "nn.Slice") or node.inputs[0] not in at.shapes:
         return None
     x, shape = node.inputs[0], at.shapes[node.inputs[0]]
+    if node.op_type == "nn.Slice":  # a view that stood before it may be gone
+        return [cut(x, _cuts_of(node), node.outputs[0], at)]
     if node.op_type == "Slice":
         cuts = _slice_cuts(node, shape, at)
         return [cut(x, cuts, node.outputs[0], at)] if cuts is not None else None

@@ -131,6 +131,9 @@ SPELLINGS = {
         "y = Slice (x, s, e, a)",
         "a = Constant <value_ints = [-1]> ()  b = Constant <value_ints = [2]> ()  s = Constant <value_ints = [1]> () "
         "e = Constant <value_ints = [9223372036854775807]> ()  c = Slice (x, s, e, a)  y = Slice (c, s, e, b)",
+        "a = Constant <value_ints = [3]> ()  b = Constant <value_ints = [2]> ()  s = Constant <value_ints = [1]> () "
+        "e = Constant <value_ints = [6]> ()  c = Slice (x, s, e, a)  i = Constant <value_ints = [1,4,6,5]> () "
+        "d = Reshape (c, i)  y = Slice (d, s, e, b)",
         "s = Constant <value_ints = [1,5]> ()  t, u = Split <axis = 2> (x, s)  v, y = Split <axis = -1> (u, s)",
         "i = Constant <value_ints = [1,2,3,4,5]> ()  c = Gather <axis = 2> (x, i)  y = Gather <axis = 3> (c, i)",
     ]),
