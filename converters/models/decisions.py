@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from traceback import extract_stack
 from typing import TYPE_CHECKING, Any
 
 from converters.errors import OnnxModelError
@@ -18,9 +20,12 @@ LOOKS = (
     *("__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__", "__array__"),
     *("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"),
 )
+# Those of them that answer yes or no, which is tried both ways.
+CHOICES = frozenset({"__bool__", "__contains__", "equal", "allclose", "is_nonzero"})
 SELECTIONS = frozenset(
     {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave"}
 )
+MAX_CHOICES = 16  # each costs one run of the module
 DRAWS = 8  # random inputs to try, besides zeros, if sizes depend on values
 SPREAD = 3.0  # standard deviation of random floats
 WHOLE_NUMBERS = 2  # random integers are below this: ids that every vocabulary has
@@ -35,20 +40,23 @@ class _Calls:
     Attributes:
         functions: the functions, each with the ids of the parameters among its arguments.
         selects: whether the size of any result depends on values.
+        choices: where values were looked at with the answer yes or no.
         answers: the tensors that the module returned.
     """
 
     functions: list[tuple[Any, ...]] = field(default_factory=list)
     selects: bool = False
+    choices: list[str] = field(default_factory=list)
     answers: tuple[torch.Tensor, ...] = ()
 
 
 def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Refuse a module that reads values of its input in Python, or calls other functions for other input values.
 
-    Reading sizes is allowed, and so are the values of parameters and buffers. If sizes depend on values, as with
-    boolean masks, the calls for a few random inputs are compared. Not detected: what scripted functions do, and
-    differences that only other inputs would show (docs/limits.md).
+    Reading sizes is allowed, and so are the values of parameters and buffers. A question with the answer yes or no is
+    allowed if the opposite answer raises an error or changes nothing, as in checks and warnings. If sizes depend on
+    values, as with boolean masks, the calls for a few random inputs are compared. Not detected: what scripted functions
+    do, and differences that only other inputs would show (docs/limits.md).
 
     Args:
         run: the module, in evaluation mode.
@@ -60,11 +68,14 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
     Raises:
         OnnxModelError: the computation depends on the values of the input.
 
-    Cost: one run of the module; ten runs if sizes depend on values.
+    Cost: one run of the module and one for each such question; nine more if sizes depend on values.
     """
     import torch
 
-    calls = _watched(run, example)
+    calls = _watched(run, example.clone())  # a copy, as layers may write into their input
+    for index, where in enumerate(calls.choices):
+        if len(calls.choices) > MAX_CHOICES or _matters(run, example, index, calls):
+            raise _refusal(f"a decision by its values in {where}")
     generator = torch.Generator().manual_seed(0)
     others = [torch.zeros_like(example), *(drawn_like(example, generator) for _ in range(DRAWS))]
     for other in others if calls.selects else ():
@@ -79,6 +90,21 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
     return calls.answers
 
 
+def _matters(run: Run, example: torch.Tensor, index: int, calls: _Calls) -> bool:
+    """Return whether the opposite answer to one question about values leads to another result or to other calls."""
+    import torch
+
+    try:
+        opposite = _watched(run, example.clone(), index)
+    except OnnxModelError:
+        raise
+    except Exception:  # of any kind: such values are no input of the module
+        return False
+    if opposite.functions != calls.functions or len(opposite.answers) != len(calls.answers):
+        return True
+    return not all(map(torch.equal, opposite.answers, calls.answers))
+
+
 def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return a random input of the shape, type and device of ``example``: normal numbers, or integers 0 and 1."""
     import torch
@@ -90,11 +116,16 @@ def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     return drawn.to(example)
 
 
-def _watched(run: Run, example: torch.Tensor) -> _Calls:
+def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _Calls:
     """Run the module and record the calls on what is computed from the example.
 
+    Args:
+        run: the module.
+        example: its input.
+        opposite: index of a question about values that gets the opposite answer.
+
     Raises:
-        OnnxModelError: the module reads a value.
+        OnnxModelError: the module reads a value other than yes or no.
     """
     import torch
     from torch.overrides import TorchFunctionMode
@@ -110,7 +141,10 @@ def _watched(run: Run, example: torch.Tensor) -> _Calls:
             given = list(tensors_of((args, kwargs or {})))
             is_computed = any(x in computed for x in given)
             if is_computed and func in looks:
-                raise _refusal("a decision by its values")
+                if func.__name__ not in CHOICES:
+                    raise _refusal(f"a decision by its values in {_place()}")
+                calls.choices.append(_place())
+                return bool(func(*args, **(kwargs or {}))) != (opposite == len(calls.choices) - 1)
             answer = func(*args, **(kwargs or {}))
             if is_computed:
                 for x in tensors_of(answer):
@@ -148,6 +182,15 @@ def _selects(function: str, given: tuple[Any, ...]) -> bool:
         return function in SELECTIONS or (function == "where" and len(given) == 1)
     indices = given[1] if isinstance(given[1], tuple) else (given[1],)
     return any(isinstance(x, torch.Tensor) and x.dtype in (torch.bool, torch.uint8) for x in indices)
+
+
+def _place() -> str:
+    """Return the line that called torch, for messages."""
+    import torch
+
+    inner = (__file__, *torch.__path__)
+    caller = next(frame for frame in reversed(extract_stack()) if not frame.filename.startswith(inner))
+    return f"{Path(caller.filename).name}, line {caller.lineno}"
 
 
 def _refusal(got: str) -> OnnxModelError:

@@ -211,7 +211,7 @@ def _answered(module: torch.nn.Module, zeros: torch.Tensor) -> Answered:
 def _run(module: torch.nn.Module, example: torch.Tensor) -> Answered:
     """Run a module on an example with ``check_decisions``, or without if only that fails, as with ``torch.cond``."""
     try:
-        answers = check_decisions(module, example.clone())  # a copy, as layers may write into their input
+        answers = check_decisions(module, example)
     except OnnxModelError:
         raise
     except Exception:  # of any kind

@@ -37,7 +37,7 @@ class Deciding(nn.Module):
 
 @pytest.mark.parametrize("what", ["value", "number", "numpy", "equality", "equal", "contained"])
 def test_decisions_by_values_of_the_input_are_refused(what):
-    with pytest.raises(OnnxModelError, match="expected the same operators for every input, got a decision"):
+    with pytest.raises(OnnxModelError, match=r"every input, got a decision by its values in test_.*, line \d+"):
         module_to_onnx_text(Deciding(what), (1, 4))
 
 
@@ -126,6 +126,27 @@ def test_branches_of_torch_are_refused_as_such():
     module.forward = lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
     with pytest.raises(OnnxModelError, match="expected a network without loops and branches, got If"):
         module_to_onnx_text(module, (2, 4))
+
+
+class Checking(nn.Module):
+    """Warns of some values and takes no others; or shifts them, which is no check."""
+
+    def __init__(self, *, shifts: bool) -> None:
+        super().__init__()
+        self.layer, self.shifts, self.warned = nn.Linear(4, 4), shifts, False
+
+    def forward(self, x):
+        if 0 in x[:, [0, -1]]:
+            self.warned = True
+        if (x > 1e6).any():
+            raise ValueError("too large")
+        return self.layer(x) + (2 if self.shifts and x.mean() < 0 else 1)
+
+
+def test_checks_of_values_are_no_decisions():
+    assert module_to_onnx_text(Checking(shifts=False), (1, 4)).count("nn.LinearBias") == 1
+    with pytest.raises(OnnxModelError, match="expected the same operators for every input, got a decision"):
+        module_to_onnx_text(Checking(shifts=True), (1, 4))
 
 
 @pytest.mark.parametrize("what", ["size", "buffer"])
