@@ -7,7 +7,7 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from numbers import Integral
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -119,9 +119,10 @@ def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.Model
     """Export a module with the newer exporter, not optimised, since that would fold batch norms and lose parameters."""
     import torch
 
-    program = torch.onnx.export(
-        _of_one_input(module), (example,), dynamo=True, verbose=False, optimize=False, opset_version=EXPORT_OPSET
-    )
+    with redirect_stderr(io.StringIO()):  # where it prints the graph that it fails at
+        program = torch.onnx.export(
+            _of_one_input(module), (example,), dynamo=True, verbose=False, optimize=False, opset_version=EXPORT_OPSET
+        )
     assert program is not None, "there is one where no file is named"
     return program.model_proto
 
@@ -132,7 +133,7 @@ def _quiet() -> Iterator[None]:
     import torch
 
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.CRITICAL)  # torch also logs, with its whole stack, errors that it raises
     try:
         with (
             warnings.catch_warnings(action="ignore"),

@@ -36,6 +36,19 @@ class ChannelsLast(nn.Module):
         return self.layer(x.permute(0, -2, -1, 1))
 
 
+class DecidingByBuffer(nn.Module):
+    """Neither exporter takes it; the newer one prints how far it came."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 8)
+        self.register_buffer("threshold", torch.tensor(3))
+
+    def forward(self, x):
+        y = torch.fft.rfft(self.layer(x)).abs()
+        return 2 * y if max(self.threshold, torch.tensor(x.shape[1])) >= 3 else y
+
+
 def quantised():
     ao = torch.ao.quantization
     ends, layers = (ao.QuantStub(), ao.DeQuantStub()), (nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
@@ -67,6 +80,12 @@ def test_weights_that_torch_has_quantised_count_like_those_of_a_file():
     )
     assert of_file.params == of_module.params == 4 * 28 + 5 * 145
     assert of_file.macs == of_module.macs == 36 * 4 * 27 + 5 * 144
+
+
+def test_nothing_but_the_refusal_is_told(capfd):
+    with pytest.raises(OnnxModelError, match="'aten::fft_rfft' to ONNX opset version 20 is not supported"):
+        export_module(DecidingByBuffer(), (1, 4))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_input_without_elements_is_refused():
