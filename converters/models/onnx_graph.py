@@ -45,6 +45,7 @@ class _Reader:
 
     def read(self, node: NodeProto) -> None:
         """Append a node, unless it only makes constants or weights."""
+        node = self.values.without_zeros(node)
         self.values.infer(node)
         node = self.values.plainer(node)
         if not self.values.take_in(node):

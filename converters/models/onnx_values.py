@@ -94,8 +94,8 @@ class Values:
     def plainer(self, node: NodeProto) -> NodeProto:
         """Return a simpler node that computes the same.
 
-        This undoes what torch's exporters write: casts to the type that a value has, biases of zeros, splits into
-        sequences, and gathers of all elements in order that only add axes. ``Dropout`` at inference keeps one input.
+        This undoes what torch's exporters write: casts to the type that a value has, splits into sequences, and gathers
+        of all elements in order that only add axes. ``Dropout`` at inference keeps one input.
         """
         if node.domain not in STANDARD_DOMAINS:
             return node
@@ -111,11 +111,16 @@ class Values:
             sizes = f"{node.output[0]}\0sizes"
             self.arrays[sizes] = np.array(self.shape(node.output[0]))
             return make_node("Reshape", [node.input[0], sizes], node.output, node.name)
-        if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
-            without = _copy(node)
-            del without.input[2:]
-            return without
         return node
+
+    def without_zeros(self, node: NodeProto) -> NodeProto:
+        """Return a convolution without a bias of zeros, which torch 2.13 makes of a wrong shape for ``Conv3d``."""
+        is_biased = node.domain in STANDARD_DOMAINS and node.op_type in BIASED and len(node.input) == 3
+        if not is_biased or not self._is_made_of_zeros(node.input[2]):
+            return node
+        without = _copy(node)
+        del without.input[2:]
+        return without
 
     def _slice(self, node: NodeProto) -> NodeProto:
         """Replace an element of a split sequence by a slice of the tensor, or by a gather if the axis is dropped."""

@@ -63,6 +63,14 @@ def test_scales_that_a_function_is_called_with_are_no_weights():
     assert body(resized(3))[0] == "v1 = Constant <value_floats: floats = [1, 1, 3, 3]> ()"
 
 
+def test_a_bias_of_zeros_is_none_whatever_its_shape():
+    steps = "s = Constant <value_ints = [4, 2]> ()  z = Constant <value_float = 0.0> ()  b = Expand (z, s)"
+    proto = model(
+        f"(float[1,3,4,4,4] x) => (float[1,4,4,4,4] y) {{ {steps}  y = Conv (x, w, b) }}", tensor("w", 4, 3, 1, 1, 1)
+    )
+    assert "nn.ConvBias" not in model_to_onnx_text(proto)
+
+
 def test_an_array_made_of_indices_that_are_not_written_is_read_again_as_it_is():
     indices = numpy_helper.from_array(np.arange(100).reshape(100, 1) % 7, "i")
     sizes = numpy_helper.from_array(np.array([100, 50]), "s")  # 5,000 numbers: too many to be computed
