@@ -106,6 +106,20 @@ def drop_single_operand(node: Node, at: Surroundings) -> list[Node] | None:
     return [Node("Identity", node.inputs, node.outputs)]
 
 
+def merge_concat(node: Node, at: Surroundings) -> list[Node] | None:
+    """Merge concatenations along the same axis that only this one reads, as torch's older exporter does."""
+    if node.op_type != "Concat":
+        return None
+    inputs: list[str] = []
+    for x in node.inputs:
+        inner = at.producer(x, "Concat")
+        if inner is not None and inner.attributes == node.attributes and at.read_once(x):
+            inputs += inner.inputs
+        else:
+            inputs.append(x)
+    return [node._replace(inputs=tuple(inputs))]
+
+
 def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
     """Count axes from the front, except that an axis equal to the operator's default is written as the default."""
     axis, rank = node.attribute("axis"), len(at.shapes.get(node.inputs[0], ())) if node.inputs else 0
@@ -192,6 +206,7 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_row_pool,
     spell_view,
     spell_slice,
+    merge_concat,
     absorb_group_norm,
     spell_composite,
     spell_sum,

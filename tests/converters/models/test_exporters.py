@@ -55,6 +55,10 @@ def pooled_and_normed(x, norm):  # the head of a ConvNeXt, behind a block that e
     return norm(functional.adaptive_avg_pool2d(x, 1).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
+def joined(x, layer):
+    return torch.cat([x.sigmoid(), torch.cat([layer(x), x.relu()], 1), x.tanh()], 1)
+
+
 def attended_in_layer(x, layer):
     return layer(x, x, x, need_weights=False)[0]
 
@@ -85,6 +89,7 @@ DIFFERENT = {
     "transformer": (lambda: nn.TransformerEncoder(encoder_layer(), 1, enable_nested_tensor=False), (1, 5, 8)),
     "pooled and normed": (lambda: Computing(pooled_and_normed, nn.LayerNorm(70)), (1, 70, 6, 6)),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),
+    "concatenations": (lambda: Computing(joined, nn.Conv2d(8, 8, 1)), IMAGE),  # as in an Inception-V3
 }
 BY_ONE_ALONE = {"split": (lambda: Computing(gated, nn.RMSNorm(8), nn.Linear(8, 8), nn.Linear(3, 3)), ROWS)}
 
