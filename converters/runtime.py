@@ -181,15 +181,21 @@ def _visits(num_models: int, repeats: int, rng: np.random.Generator) -> list[tup
     return visits
 
 
-def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
-    """Return a CPU session for a serialised model; errors of ONNX Runtime are not caught."""
+def session_of(model: bytes, threads: int, without: Sequence[str] = ()) -> onnxruntime.InferenceSession:
+    """Return a CPU session for a serialised model; errors of ONNX Runtime are not caught.
+
+    Args:
+        model: a serialised model.
+        threads: threads of one inference.
+        without: names of optimisations that ONNX Runtime should leave out.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = FATAL_ONLY
-    return onnxruntime.InferenceSession(model, options, providers=PROVIDERS)
+    return onnxruntime.InferenceSession(model, options, providers=PROVIDERS, disabled_optimizers=list(without))
 
 
 def _random_feed(session: onnxruntime.InferenceSession, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Torch modules with numbers other than floats, and what torch's older exporter writes wrongly."""
+"""Torch modules with numbers other than floats, and what torch and ONNX Runtime do wrongly."""
 
 import io
 
@@ -71,6 +71,13 @@ def test_axes_that_are_permuted_may_be_counted_from_the_end():
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_zeros_around_what_is_pooled_are_seen():
+    layer = nn.Conv2d(3, 4, 1)
+    nn.init.constant_(layer.bias, -20)  # so that the zeros are the largest
+    onnx_text = module_to_onnx_text(nn.Sequential(layer, nn.ConstantPad2d(1, 0.0), nn.MaxPool2d(3, 2)), (1, 3, 9, 9))
+    assert "Pad (" in onnx_text
+
+
 def test_weights_that_torch_has_quantised_count_like_those_of_a_file():
     module, buffer = quantised(), io.BytesIO()
     torch.onnx.export(module, (torch.randn(1, 3, 8, 8),), buffer, dynamo=False)
