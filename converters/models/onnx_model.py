@@ -34,6 +34,7 @@ from converters.graph import AttributeValue, Shape
 from converters.limits import excess_of_model
 from converters.models.inlining import without_functions
 from converters.models.input_sizes import fix_sizes, with_ranks
+from converters.models.node_order import sort_nodes
 from converters.models.onnx_fused import without_fusions
 from converters.models.onnx_layers import QUANTISATION, WEIGHT_INPUTS
 from converters.models.onnx_misfits import refuse_broken_arrays
@@ -123,6 +124,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
+        sort_nodes(light.graph)
         light = with_ranks(light, input_shape)
         onnx.checker.check_model(light)
         light = without_functions(light)

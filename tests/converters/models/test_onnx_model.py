@@ -16,6 +16,19 @@ def test_every_opset_gives_the_same_text(opset):
     assert model_to_onnx_text(conv_relu(opset)) == model_to_onnx_text(conv_relu(20))
 
 
+def test_nodes_may_be_in_any_order():
+    proto, plain = conv_relu(), model_to_onnx_text(conv_relu())
+    nodes = list(proto.graph.node)[::-1]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    assert model_to_onnx_text(proto) == plain
+
+
+def test_nodes_in_a_cycle_are_refused():
+    with pytest.raises(OnnxModelError, match="expected a valid ONNX model"):
+        model_to_onnx_text(model("(float[2] x) => (float[2] y) { a = Add (x, b)  b = Relu (a)  y = Neg (b) }"))
+
+
 def test_an_older_opset_is_brought_forward():
     old = model(
         "(float[1,3,2,1] x) => (float[3,2] y) { a = Softmax <axis = 1> (x)  y = Squeeze <axes = [0,3]> (a) }", opset=11
