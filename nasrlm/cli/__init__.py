@@ -95,7 +95,7 @@ def main() -> NoReturn:
 def _order_of(words: Sequence[str]) -> str:
     """Return a hint if an option stands before the verb, else ""."""
     verb = next((word for word in words if word in verbs.VERBS), "")
-    return f". Options stand behind the verb: nasrlm {verb} {words[0]} …" if verb and words[0].startswith("-") else ""
+    return f". Options come after the verb: nasrlm {verb} {words[0]} …" if verb and words[0].startswith("-") else ""
 
 
 def _is_of_memory(error: Exception) -> bool:
@@ -110,7 +110,7 @@ def _is_of_extra(error: Exception) -> bool:
 
 def _told_of_memory(error: BaseException) -> str:
     said = str(error).partition("\n")[0] or "none"
-    return f"expected enough memory, got too little ({said}). Ask for less at a time, such as a smaller batch_size."
+    return f"expected enough memory, got too little ({said}). Process less at a time, such as a smaller batch_size."
 
 
 def _how_to_go_on(words: Sequence[str]) -> str:
@@ -119,8 +119,8 @@ def _how_to_go_on(words: Sequence[str]) -> str:
     if verb in RESUMED and not _holds_study(words):
         return "Nothing was stored yet."
     if verb in RESUMED or (verb in TABLES_RESUMED and of_table):
-        return "The same command with --resume goes on."
-    return "The same command goes on." if verb in GOES_ON else ""
+        return "Run the same command with --resume to continue."
+    return "Run the same command to continue." if verb in GOES_ON else ""
 
 
 def _holds_study(words: Sequence[str]) -> bool:

@@ -13,5 +13,5 @@ def save_changed(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
     """Save a checkpoint that was made from the one in ``origin``, with that one's README brought up to date."""
     readme = changed_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
     if (out / "config.json").exists():
-        warn(f"{out}: the checkpoint that was there is replaced.")
+        warn(f"{out}: the existing checkpoint is replaced.")
     checkpoint.save_pretrained(out, readme)

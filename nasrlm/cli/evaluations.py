@@ -14,4 +14,4 @@ def print_evaluation(evaluation: Evaluation) -> None:
         for objective, metrics in measured.items()
     ]
     print_table(COLUMNS, rows)
-    say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
+    say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each with all objectives and their intervals")

@@ -24,7 +24,7 @@ def refuse_given(context: typer.Context, names: Sequence[str], needed: str, foun
         return
     options = ", ".join(_spelled(context, name) for name in given)
     it, has = ("it", "It has no effect: leave it") if len(given) == 1 else ("them", "They have no effect: leave them")
-    raise ValueError(f"{options}: expected {needed} beside {it}, got {found}. {has} out.")
+    raise ValueError(f"{options}: expected {needed} with {it}, got {found}. {has} out.")
 
 
 def _stands_on_the_line(context: typer.Context, name: str) -> bool:

@@ -73,7 +73,7 @@ def read_inputs(
         other = names[kinds.index(Kind.ARCHITECTURE)]
         raise ValueError(
             f"{other}: expected files, or modules with --input-shape, or else architectures of {space}, got both. "
-            "Ask about one kind at a time."
+            "Give one kind at a time."
         )
     chosen = get_space(space)
     parsed = [chosen.parse(name) for name in names]

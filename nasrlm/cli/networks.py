@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import torch
 
 NETWORK_ARGUMENT = typer.Argument(
-    help="An architecture in the space's published notation, model.onnx, text.onnxtxt, or pkg.module:factory."
+    help="Architecture in the space's published notation, file (.onnx or .onnxtxt), or function that returns a torch "
+    "module (pkg.module:factory)."
 )
 LARGEST_SIZE = 2**31 - 1  # of an axis of a shape
 

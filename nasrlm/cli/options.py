@@ -10,32 +10,36 @@ import typer
 from nasrlm.cli.verbs import LIST
 from spaces import SearchSpace, get_space
 
-SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
+SpaceOption = Annotated[
+    str | None,
+    typer.Option("--space", help="Name of a search space (see `nasrlm spaces`), or path/to/file.py:ClassName."),
+]
 CheckpointOption = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
+    Path | None, typer.Option("--checkpoint", help="Checkpoint folder; default: the released checkpoint.")
 ]
 ArchitecturesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Architectures in the space's published notation; files: ONNX text, .onnx; or pkg.module:factory."
+        help="Architectures in the space's published notation, files (.onnx, or ONNX text as .onnxtxt or .txt), or "
+        "functions that return torch modules (pkg.module:factory)."
     ),
 ]
 TableOption = Annotated[
-    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL file with a column architecture or text.")
 ]
 ObjectivesOption = Annotated[
     str | None,
-    typer.Option("--objectives", metavar=LIST, help="Names, separated by commas; all that are known if left out."),
+    typer.Option("--objectives", metavar=LIST, help="Objectives, separated by commas; default: all known ones."),
 ]
 InputShapeOption = Annotated[
     str | None,
     typer.Option(
-        "--input-shape", help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."
+        "--input-shape", help="Input shape of a torch module, or of an ONNX model with open sizes, such as 1,3,32,32."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of everything drawn.")
+    int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of all random draws.")
 ]
 
 

@@ -39,7 +39,7 @@ def results_alone() -> Iterator[None]:
         ValueError: stdout is closed.
     """
     if sys.stdout is None:
-        raise ValueError("stdout: expected it open, for the results, got it closed.")
+        raise ValueError("stdout: expected an open stream for the results, got a closed one.")
     try:
         is_own = sys.stdout.fileno() != 1
     except io.UnsupportedOperation:  # a buffer
@@ -84,7 +84,7 @@ def check_table_out(out: Path, *given: Path | None) -> None:
     check_table_path(out)
     check_not_read(out, *given)
     if out.exists():
-        warn(f"{out}: the table that is there will be replaced.")
+        warn(f"{out}: the existing table will be replaced.")
 
 
 def write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:

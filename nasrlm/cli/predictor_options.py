@@ -8,5 +8,7 @@ import typer
 
 from nasrlm.engines.engine import EngineName
 
-DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="Torch device, such as cpu or cuda.")]
+EngineOption = Annotated[
+    EngineName, typer.Option("--engine", help="Engine that runs the model; auto: ONNX Runtime on a CPU, else torch.")
+]

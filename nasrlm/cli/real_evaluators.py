@@ -27,8 +27,8 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
     frame = read_table(path, require=[name for name in objectives if name not in COUNTS])
     table = TableEvaluator(space, frame, objectives=objectives, name=str(path), progress=True)
     if table.num_overruled:
-        what = f"{table.num_overruled:,} rows have other labels than an earlier row of the same architecture"
-        warn(f"{path}: {what}: the first counts.")
+        what = f"{table.num_overruled:,} rows have labels that differ from an earlier row of the same architecture"
+        warn(f"{path}: {what}: the earlier labels are used.")
     return table
 
 
@@ -40,7 +40,9 @@ def complete_results(space: SearchSpace[Any], path: Path, objectives: Sequence[s
     """
     table = table_evaluator(space, path, objectives)
     if not table.known:
-        raise ValueError(f"{path}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
+        raise ValueError(
+            f"{path}: expected rows with {', '.join(objectives)}, got none for {len(table.keys)} networks."
+        )
     if lacking := int((~complete_mask(table.labels)).sum()):
         what = f"{lacking:,} of {len(table.keys):,} networks lack one of {', '.join(objectives)}"
         warn(f"{path}: {what}: they are left out.")

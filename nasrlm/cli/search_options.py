@@ -31,73 +31,84 @@ Out = Annotated[Path, typer.Option(help="Folder of the study.", is_eager=True, c
 Trials = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Distinct architectures to evaluate; 1000 if left out, or what a resumed study was given."
+        min=1, help="Number of distinct architectures to evaluate; default: 1000, or that of the study that is resumed."
     ),
 ]
-Engine = Annotated[str, typer.Option(help=f"{' or '.join(SAMPLERS)}.")]
+Engine = Annotated[str, typer.Option(help=f"Search library: {' or '.join(SAMPLERS)}.")]
 Sampler = Annotated[
-    str, typer.Option(help="; ".join(f"{name}: {', '.join(known)}" for name, known in SAMPLERS.items()) + ".")
+    str,
+    typer.Option(
+        help="Samplers of " + "; of ".join(f"{name}: {', '.join(known)}" for name, known in SAMPLERS.items()) + "."
+    ),
 ]
 Constraint = Annotated[
     list[str] | None,
-    typer.Option(help="A bound, such as macs@onnx<=5e7; a preference with soft: before it. May be repeated."),
+    typer.Option(
+        help="Bound on an objective, such as macs@onnx<=5e7; with the prefix soft: only a preference. May be repeated."
+    ),
 ]
 Evaluator = Annotated[
     str,
     typer.Option(
-        help="What evaluates: the model (surrogate), or real results of table:PATH, module:function or measure.",
+        help="Source of results: the model (surrogate), a table (table:PATH), a Python function (module:function), or "
+        "latencies measured on this machine (measure).",
         rich_help_panel=_EVALUATED,
     ),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(
-        help="What to do if module:function raises or its answer is unusable; skip leaves that network out.",
+        help="What to do if module:function raises an error or returns an unusable result: stop, or skip the network.",
         rich_help_panel=_EVALUATED,
     ),
 ]
 Truth = Annotated[
-    Path | None, typer.Option(help="Table of true values to judge the front by.", rich_help_panel=_EVALUATED)
+    Path | None, typer.Option(help="Table of true values to evaluate the front with.", rich_help_panel=_EVALUATED)
 ]
 Storage = Annotated[
     str | None,
     typer.Option(
-        help="Optuna storage, a URL or a journal file, that several workers of a guided search may share.",
+        help="Optuna storage (URL or journal file) that several workers of a guided search can share.",
         rich_help_panel=_EVALUATED,
     ),
 ]
-Population = Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")]
+Population = Annotated[int, typer.Option(min=2, help="Number of architectures proposed at a time.")]
 Acquisition = Annotated[
     str,
     typer.Option(
-        help="By what the model chooses networks to evaluate: hypervolume or median; none: without the model.",
+        help="How the model chooses networks: by expected hypervolume improvement (hypervolume) or the improvement of "
+        "predicted medians (median); none: search without the model.",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
 Gate = Annotated[
-    bool, typer.Option(help="Prune networks that are unlikely to move the front.", rich_help_panel=_GUIDED_BY)
+    bool, typer.Option(help="Prune networks that are unlikely to improve the front.", rich_help_panel=_GUIDED_BY)
 ]
 Risk = Annotated[
     str,
     typer.Option(
-        help="The gate goes by values that a network beats with this chance at most; or objective=risk,….",
+        help="Largest probability that a network is better than the optimistic values that the gate assumes for it; or "
+        "one per objective: objective=risk,….",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
 Batch = Annotated[
     int,
     typer.Option(
-        min=1, help="Real evaluations after which candidates are predicted again.", rich_help_panel=_GUIDED_BY
+        min=1, help="Number of real evaluations before candidates are predicted again.", rich_help_panel=_GUIDED_BY
     ),
 ]
 Generations = Annotated[
-    int, typer.Option(min=1, help="Populations proposed on predictions for each batch.", rich_help_panel=_GUIDED_BY)
+    int,
+    typer.Option(
+        min=1, help="Number of populations evaluated by predictions to choose each batch.", rich_help_panel=_GUIDED_BY
+    ),
 ]
 AdaptEvery = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Real results after which the predictions learn from all of them; 0: never.",
+        help="Number of new real results after which the model learns from all results; 0: never.",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
@@ -105,7 +116,7 @@ Samples = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Draws from each candidate's predictions, to estimate its expected hypervolume.",
+        help="Number of samples of each candidate's predictions, to estimate its expected hypervolume improvement.",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
@@ -113,7 +124,7 @@ Joint = Annotated[
     bool,
     typer.Option(
         "--joint",
-        help="Draw objectives jointly, as the model does until it learns from results.",
+        help="Sample objectives jointly; once the model has learned from results, it samples them independently.",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
@@ -121,25 +132,27 @@ Exhaustive = Annotated[
     bool,
     typer.Option(
         "--exhaustive",
-        help="Consider every architecture for each batch, in spaces of up to some ten thousand.",
+        help="Consider every architecture for each batch; for spaces of up to about ten thousand.",
         rich_help_panel=_GUIDED_BY,
     ),
 ]
 WarmStart = Annotated[
     Path | None,
-    typer.Option(help="Known architectures to evaluate first: one a line, or a table.", rich_help_panel=_EVALUATED),
+    typer.Option(
+        help="File of known architectures to evaluate first: one per line, or a table.", rich_help_panel=_EVALUATED
+    ),
 ]
 Results = Annotated[
     Path | None,
     typer.Option(
-        help="Table of results known already: taken instead of asking the function; they count as trials.",
+        help="Table of known results, used instead of calling the function; they count as trials.",
         rich_help_panel=_EVALUATED,
     ),
 ]
 Twins = Annotated[
     str | None,
     typer.Option(
-        help="Evaluate isomorphic architectures once, or apart (default if real costs differ).",
+        help="once: evaluate isomorphic architectures only once; apart: each of them (default if real costs differ).",
         rich_help_panel=_EVALUATED,
     ),
 ]
@@ -147,7 +160,7 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Go on with the study in --out; options left out are as they were.",
+        help="Continue the study in --out; options that are left out keep their values from the study.",
         is_eager=True,
         callback=_as_before,
     ),
@@ -206,10 +219,10 @@ def refuse_idle_joint(evaluator: str, modelled: Sequence[str], unknown: Sequence
     if modelled:
         raise ValueError(
             f"--joint: expected real results of every objective, got --evaluator {evaluator}, which takes "
-            f"{', '.join(modelled)} from the model as certain. It has no effect: leave it out."
+            f"{', '.join(modelled)} from the model without uncertainty. It has no effect: leave it out."
         )
     if unknown:
         raise ValueError(
-            f"--joint: expected objectives of the checkpoint, got {', '.join(unknown)}, which it is yet to learn. "
-            "It has no effect: leave it out."
+            f"--joint: expected objectives that the checkpoint knows, got {', '.join(unknown)}, which it must "
+            "learn first. It has no effect: leave it out."
         )

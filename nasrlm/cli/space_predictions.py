@@ -52,24 +52,25 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     words = _of_other_spaces({space: names for space, names in taught.items() if space not in known})
     if words:
         sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]
-        words.insert(0, f"the checkpoint learned from {', '.join(dict.fromkeys(chain(*sources or [known])))}")
+        words.insert(0, f"the checkpoint learned only from {', '.join(dict.fromkeys(chain(*sources or [known])))}")
     for space in [space for space in taught if space in known]:
         own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
         if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:
-            words.append(f"{some(guessed)} of {space} it can only guess, from other spaces")
+            unreliable = f"predictions of {some(guessed)} for {space} may be unreliable"
+            words.append(f"{unreliable}, because they were learned from other spaces")
     return f"{'; '.join(words)}." if words else ""
 
 
 def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
     """Say for which spaces all predictions are guesses except objectives that the checkpoint was adapted to."""
-    buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
+    buts = {space: f", except those of {some(names)}" if names else "" for space, names in taught.items()}
     alike = defaultdict[str, list[str]](list)
     for space in [space for space in buts if space != TEXT_SPACE]:
         alike[buts[space]].append(space)
-    words = [f"of {', '.join(others)} it can only guess{but}" for but, others in alike.items()]
+    words = [f"predictions for {', '.join(others)} may be unreliable{but}" for but, others in alike.items()]
     if TEXT_SPACE in buts:
-        unlike = f"for a network unlike these it can only guess{buts[TEXT_SPACE]}"
-        words.append(f"{unlike} (if yours is from one of them, name it with --space)")
+        unlike = f"predictions for networks of other spaces may be unreliable{buts[TEXT_SPACE]}"
+        words.append(f"{unlike} (if yours is from a learned space, name it with --space)")
     return words
 
 
@@ -87,11 +88,11 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
     for name, text in zip(names, texts, strict=True):
         traits = _traits(text)
         if not traits:
-            warn(f"{name}: expected a network of {space}, got no ONNX text: what is predicted is a guess.")
+            warn(f"{name}: expected a network of {space}, got no ONNX text: predictions may be unreliable.")
         elif strange := sorted(traits - known):
             warn(
                 f"{name}: expected a network of {space}, got {some(strange)}, which none of {DRAWN} drawn from it "
-                "has: what is predicted is a guess."
+                "has: predictions may be unreliable."
             )
 
 
@@ -114,8 +115,8 @@ def warn_of_inputs(architectures: Sequence[str], texts: Sequence[str], spaces: S
         strange = {name: x for name, x in own if x not in ("", known) and not named.is_drawn(named.parse(name))}
         if strange:
             warn(
-                f"{some(list(strange))}: expected an input as networks drawn from {space} have, such as {known}, got "
-                f"{some(sorted(set(strange.values())))}: what is predicted may be a guess."
+                f"{some(list(strange))}: expected an input like those of networks drawn from {space}, such as {known}, "
+                f"got {some(sorted(set(strange.values())))}: predictions may be unreliable."
             )
 
 

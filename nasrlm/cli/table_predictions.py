@@ -102,7 +102,7 @@ def predict_whole_table(
     if rows < source.num_rows:
         warn(f"{source.num_rows - rows:,} rows of other spaces were left out")
     if left_out := [name for name in source.names if name not in words.names]:
-        warn(f"{out}: of the table it has {', '.join(words.names)}, and nothing of {some(left_out)}.")
+        warn(f"{out}: it keeps the table's {', '.join(words.names)}, but not its values of {some(left_out)}.")
     seconds = time.perf_counter() - started
     if json:
         print_json({"rows": rows, "seconds": seconds})

@@ -31,7 +31,7 @@ class UsersEvaluator(FunctionEvaluator[A]):
 
     def __init__(self, name: str, space: SearchSpace[A], objectives: Sequence[str], *, skips_errors: bool) -> None:
         see_own_modules()
-        expected = f"evaluator {name}: expected an answer"
+        expected = f"evaluator {name}: expected a result"
         with one_line_of_users(expected):
             function = named_function(name, "evaluator")
 
@@ -48,7 +48,7 @@ class UsersEvaluator(FunctionEvaluator[A]):
         except ValueError as e:
             exits = not isinstance(e.__cause__ or e, Exception)
             if self.skips_errors and not exits:
-                warn(f"{e} It counts as without a result.")
+                warn(f"{e} The network counts as one without a result.")
                 return [math.nan] * len(self.objectives)
-            advice = "Let it answer NaN where there is no result" if exits else "Pass --on-error skip to leave it out"
+            advice = "Return NaN where there is no result" if exits else "Pass --on-error skip to skip this network"
             raise ValueError(f"{e} {advice}. {GO_ON}") from e

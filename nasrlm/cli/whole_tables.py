@@ -14,13 +14,18 @@ from nasrlm.cli.output import print_json, say, warn
 from nasrlm.files import check_not_read
 
 ArchitecturesOption = Annotated[
-    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture.")
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL file with a column architecture.")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Of a table: processes; as many as are of use if left out.")
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="With --table: number of processes; default: one per core, if there is enough work."
+    ),
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
-WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="With --table: continue a run that was killed.")]
+WorkersEngineOption = Annotated[
+    str, typer.Option("--engine", help="With --table: process (local processes) or ray (a Ray cluster).")
+]
 OF_NETWORKS = ("checkpoint", "input_shape")  # options that have no effect on a table
 
 

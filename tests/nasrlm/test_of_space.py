@@ -202,7 +202,7 @@ def test_the_command_line_answers_for_every_row_by_its_space(
         f"{LATENCY}.q0.9",
     ]
     shown = nasrlm("predict", "--space", "other", *words[:-2])
-    assert "it can only guess" not in shown.stderr
+    assert "may be unreliable" not in shown.stderr
     assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)
 
 
@@ -235,7 +235,9 @@ def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
     (tmp_path / "network.txt").write_text("Conv3\n")
     words = ("predict", tmp_path / "network.txt", "--checkpoint", several_folder, "--space", "other")
     told = nasrlm(*words, "--objectives", f"{ACCURACY},{LATENCY}")
-    assert (told.status, told.stderr) == (0, f"nasrlm: {ACCURACY} of other it can only guess, from other spaces.\n")
+    reason = "because they were learned from other spaces"
+    warning = f"nasrlm: predictions of {ACCURACY} for other may be unreliable, {reason}.\n"
+    assert (told.status, told.stderr) == (0, warning)
 
 
 def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(
@@ -254,8 +256,10 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     words = ("predict", tmp_path / "network.txt", "--checkpoint", several_folder)
     told = nasrlm(*words, "--space", "fbnet")
     assert told.status == 0
-    assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")
-    assert "nasbench201, other; for a network unlike these it can only guess" in nasrlm(*words).stderr
+    assert told.stderr.startswith(
+        "nasrlm: the checkpoint learned only from nasbench201, other; predictions for fbnet may be unreliable."
+    )
+    assert "nasbench201, other; predictions for networks of other spaces may be unreliable" in nasrlm(*words).stderr
     assert nasrlm(*words, "--space", "other").stderr == ""
 
 
@@ -265,7 +269,9 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     (tmp_path / "network.txt").write_text("Conv3\n")
     words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
     assert nasrlm(*words, "--objectives", "latency_ms@new").stderr == ""
-    assert "it can only guess, but for latency_ms@new (if yours is from one of them" in nasrlm(*words).stderr
+    assert (
+        "may be unreliable, except those of latency_ms@new (if yours is from a learned space" in nasrlm(*words).stderr
+    )
 
 
 def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(several: Checkpoint) -> None:
@@ -276,7 +282,7 @@ def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(sev
     assert predictor.objectives_of("other") == ()
     assert guesses(predictor, ["nasbench201", "fbnet"], [LATENCY]) == ""
     assert guesses(predictor, ["other"], [LATENCY]).endswith(
-        f"{LATENCY} of other it can only guess, from other spaces."
+        f"predictions of {LATENCY} for other may be unreliable, because they were learned from other spaces."
     )
 
 
@@ -291,7 +297,8 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
     assert told == (
-        "the checkpoint learned from mine/space.py:Mine, other; of darts, fbnet it can only guess; for a network "
-        "unlike these it can only guess (if yours is from one of them, name it with --space); latency_ms@new of "
-        "nasbench201 it can only guess, from other spaces."
+        "the checkpoint learned only from mine/space.py:Mine, other; predictions for darts, fbnet may be unreliable; "
+        "predictions for networks of other spaces may be unreliable (if yours is from a learned space, name it with "
+        "--space); predictions of latency_ms@new for nasbench201 may be unreliable, because they were learned from "
+        "other spaces."
     )

@@ -63,16 +63,18 @@ def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> N
     with pytest.raises(AssertionError, match=r"--trials: expected more than the 3 results of known\.csv, .*, got 3\."):
         search(*words, "--evaluator", "my_bench:results", "--trials", 3)
     idle = ("--generations", "--batch", "--checkpoint", "--population")
-    with pytest.raises(AssertionError, match=r"--results: expected one population \(2\) .*, got 3 architectures\."):
+    with pytest.raises(
+        AssertionError, match=r"--results: expected at most one population \(2\) .*, got 3 architectures\."
+    ):
         search(*words, "--evaluator", "my_bench:results", "--acquisition", "none", "--population", 2, without=idle)
-    with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function beside it, got table:"):
+    with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function with it, got table:"):
         search(*words, "--evaluator", "table:known.csv")
 
 
 def test_a_study_to_go_on_with_that_is_not_there_is_told(search: Search) -> None:
     fewer = ("--generations", "--batch")
     _, told = search("--objectives", GOALS, "--resume", without=fewer)
-    assert told.startswith("nasrlm: study: expected a study to go on with, got none: a new one begins.\n")
+    assert told.startswith("nasrlm: study: expected a study to resume, got none: a new one is started.\n")
     assert "expected a study" not in search("--objectives", GOALS, "--resume", without=fewer)[1]
 
 
@@ -116,11 +118,11 @@ def test_a_study_goes_on_without_a_word_of_what_it_is(search: Search) -> None:
 
 
 def test_what_no_study_tells_is_asked_for(search: Search) -> None:
-    with pytest.raises(AssertionError, match=r"study: expected a study to go on with, got none.*\n.*expected --space"):
+    with pytest.raises(AssertionError, match=r"study: expected a study to resume, got none.*\n.*expected --space"):
         search("--resume", without=ALL_FIXED)
     Path("study").mkdir()
     Path("study/study.json").write_text('{"config": {}}')  # as of a search in Python
-    words = r"study: expected a study of `nasrlm search`, which tells its options, got another\. Give --space\.\n"
+    words = r"study: expected a study of `nasrlm search`, which stores its options, got another\. Give --space\.\n"
     with pytest.raises(AssertionError, match=words):
         search("--resume", without=ALL_FIXED)
     with pytest.raises(AssertionError, match=r"^nasrlm: search: expected --objectives, got none\. Example: max:"):

@@ -61,7 +61,7 @@ def test_that_a_sampler_takes_minutes_to_propose_is_told(search: Search, monkeyp
     words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--trials", "3")
     monkeypatch.setattr("studies.optuna_samplers.GPSampler", QuickSampler)
     _, told = search(*words, "--sampler", "gp", "--generations", "9", without=("--generations", "--trials"))
-    assert "--sampler gp: it is asked for 72 proposals a batch, a second or more each." in told
+    assert "--sampler gp: each batch needs 72 proposals, which take a second or more each." in told
 
 
 def test_risks_of_objectives_and_joint_samples_are_asked_for(search: Search) -> None:
@@ -93,7 +93,7 @@ def test_what_a_notebook_shows_of_a_result_is_short() -> None:
 
 def test_an_empty_front_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     print_front(StudyResult((), 0.0, (1.0,), 2, 0, 0, None, 0.0, None), ["params"])
-    assert capsys.readouterr().out.endswith("of no architecture are all objectives known and all constraints met\n")
+    assert capsys.readouterr().out.endswith("no architecture has all objectives known and all constraints met\n")
 
 
 def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
@@ -101,7 +101,7 @@ def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(
     goals = GOALS.replace("raspi4", "moon")
     found, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--adapt-every", 0)
     assert found["evaluations"] == 6
-    assert told == "nasrlm: the checkpoint does not know latency_ms@moon; the search goes on without it.\n"
+    assert told == "nasrlm: the checkpoint does not know latency_ms@moon; the search continues without it.\n"
     alone = ("--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
     _, told = search("--objectives", goals, *alone, without=("--checkpoint", "--generations", "--batch"))
     assert told == ""
@@ -139,8 +139,11 @@ def test_nothing_is_drawn_jointly_of_what_counts_as_certain_or_is_not_known(sear
     Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
     goals = GOALS.replace("raspi4", "moon")
     for words, told in (
-        (("--objectives", GOALS, "--evaluator", "measure"), "takes accuracy@cifar10 from the model as certain"),
-        (("--objectives", goals, "--evaluator", "my_bench:results"), "latency_ms@moon, which it is yet to learn"),
+        (
+            ("--objectives", GOALS, "--evaluator", "measure"),
+            "takes accuracy@cifar10 from the model without uncertainty",
+        ),
+        (("--objectives", goals, "--evaluator", "my_bench:results"), "latency_ms@moon, which it must learn first"),
     ):
         with pytest.raises(AssertionError, match=rf"^nasrlm: --joint: expected .*, got .*{told}"):
             search(*words, "--joint")
@@ -233,7 +236,7 @@ def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: st
     words, fewer = failing("% 3 == 2", acquisition)
     found, told = search(*words, "--on-error", "skip", without=fewer)
     assert (found["evaluations"], found["failed"]) == (4, 2)
-    assert told.count("out of memory") == told.count(" It counts as without a result.\n") == 2
+    assert told.count("out of memory") == told.count(" The network counts as one without a result.\n") == 2
     assert len(set(Path("asked.txt").read_text().split())) == 6
 
 
@@ -266,7 +269,7 @@ def test_networks_without_any_result_are_told(search: Search) -> None:
     words = ("--evaluator", "my_bench:nothing", "--acquisition", "none")
     found, told = search("--objectives", GOALS, *words, without=("--generations", "--batch", "--checkpoint"))
     assert (found["evaluations"], found["failed"]) == (0, 6)
-    assert "study: expected results, got none of 6 architectures." in told
+    assert "study: expected results, got none for 6 architectures." in told
 
 
 def test_a_file_of_an_evaluator_is_told_how_to_be_named(search: Search) -> None:
@@ -280,14 +283,14 @@ def test_an_answer_that_cannot_be_used_can_be_skipped(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION.replace("    return {", f"{diverged}    return {{"))
     words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", "none")
     fewer = ("--generations", "--batch", "--checkpoint")
-    with pytest.raises(AssertionError, match=r"finite number, .* Pass --on-error skip to leave it out\. Resumed"):
+    with pytest.raises(AssertionError, match=r"finite number, .* Pass --on-error skip to skip this network\. Resumed"):
         search(*words, without=fewer)
     found, told = search(*words, "--resume", "--on-error", "skip", without=fewer)
     assert (found["evaluations"], found["failed"]) == (6, 0)
     Path("asked.txt").unlink()
     found, told = search(*words, "--out", "skipping", "--on-error", "skip", without=fewer)
     assert (found["evaluations"], found["failed"]) == (5, 1)
-    assert told.count(" It counts as without a result.\n") == 1
+    assert told.count(" The network counts as one without a result.\n") == 1
 
 
 @pytest.mark.parametrize("acquisition", ["hypervolume", "none"])

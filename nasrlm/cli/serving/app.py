@@ -66,8 +66,8 @@ class Limits:
 REFUSALS: dict[int | str, dict[str, Any]] = {
     408: {"model": Problem, "description": "The body took too long to arrive."},
     413: {"model": Problem, "description": "The body is too large."},
-    422: {"model": Problem, "description": "What was expected, and what the request had."},
-    503: {"model": Problem, "description": "The service ends before it can answer."},
+    422: {"model": Problem, "description": "What was expected, and what the request contained."},
+    503: {"model": Problem, "description": "The service is stopping and cannot respond."},
 }
 
 
@@ -115,17 +115,17 @@ def create_app(
 
     @app.get("/health")
     async def health() -> Health:
-        """Whether the service answers, and what it knows."""
+        """Status of the service, and the objectives and spaces that it knows."""
         return service.health()
 
     @app.post("/predict", responses=REFUSALS)
     async def predict(request: PredictRequest) -> PredictResponse:
-        """Calibrated quantiles of objectives; requests that come together share one call of the model."""
+        """Predict calibrated quantiles of objectives; requests that arrive together share one call of the model."""
         return await service.predict(request)
 
     @app.post("/convert", responses=REFUSALS)
     async def convert(request: ConvertRequest) -> ConvertResponse:
-        """Canonical ONNX text of architectures."""
+        """Convert architectures to canonical ONNX text."""
         return await run_in_threadpool(service.convert, request)
 
     return app
@@ -158,8 +158,8 @@ class _Service:
         if numbers > self.limits.max_numbers:
             asked = f"{len(texts):,} networks, {len(objectives)} objectives, {len(request.quantiles)} quantiles"
             raise ValueError(
-                f"predict: expected up to {self.limits.max_numbers:,} numbers to answer, got {numbers:,}: {asked}. "
-                "Ask for less at a time."
+                f"predict: expected a response of up to {self.limits.max_numbers:,} numbers, got {numbers:,}: {asked}. "
+                "Request less at a time."
             )
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
         warning = guesses(self.predictor, [space], objectives) or None
@@ -218,7 +218,7 @@ def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
     addresses = {name: name for name in space_names()}
     for space in own_spaces:
         if space.address in addresses:
-            raise ValueError(f"serve: expected a space of your own, got {space.address}, which is served anyway.")
+            raise ValueError(f"serve: expected a space of your own, got {space.address}, which is already served.")
         if space.name in addresses:
             raise ValueError(
                 f"serve: expected spaces of different names, got {space.name} twice. Rename {space.address}."

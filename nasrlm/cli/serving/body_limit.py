@@ -26,10 +26,10 @@ class BodyLimit:
                     read.append(await receive())
                     size += len(read[-1].get("body", b""))
                     if size > self._max_bytes:
-                        detail = f"body: expected at most {self._max_bytes:,} bytes, got more. Ask in several requests."
+                        detail = f"body: expected at most {self._max_bytes:,} bytes, got more. Send several requests."
                         return await JSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
         except TimeoutError:
-            detail = f"body: expected it within {self._max_seconds:g} seconds, got a part of it."
+            detail = f"body: expected all of it within {self._max_seconds:g} seconds, got only a part."
             return await JSONResponse({"detail": detail}, status_code=408)(scope, receive, send)
         messages = iter(read)
 

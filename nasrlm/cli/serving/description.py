@@ -12,7 +12,7 @@ PAGE = """<!DOCTYPE html>
 <body style="font-family: sans-serif; max-width: 50em; margin: 2em auto; line-height: 1.4">
 <h1>{title}</h1>
 {parts}
-<p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
+<p>Machine-readable version: <a href="openapi.json">openapi.json</a>.</p>
 </body>
 </html>
 """
@@ -35,7 +35,7 @@ def described(openapi: Mapping[str, Any]) -> str:
 
 def _bodies(route: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
     """Return the bodies of a route's request and of its successful response."""
-    for title, body in (("Request", route.get("requestBody")), ("Answer", route["responses"]["200"])):
+    for title, body in (("Request", route.get("requestBody")), ("Response", route["responses"]["200"])):
         if body is not None:
             yield f"<h3>{title}, JSON</h3>"
             yield from _fields(body["content"]["application/json"]["schema"], schemas)

@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-DETAIL = "service: expected to answer before it ends, got no time. Ask again when it runs, or for less at a time."
+DETAIL = "service: expected to respond before it stops, got too little time. Retry when it runs, or request less."
 
 
 class Ending:

@@ -12,27 +12,28 @@ Architectures = Annotated[
 
 
 class PredictRequest(BaseModel):
-    """Networks, as architectures of a space or as texts, and what to predict of them."""
+    """Networks, as architectures of a space or as texts, and what to predict for them."""
 
     model_config = ConfigDict(extra="forbid")
 
     space: str | None = Field(
         None,
-        description="A space that /health names, or of texts another that the checkpoint learned; texts need none.",
+        description="A space that /health lists; for texts, any space that the checkpoint knows, or none.",
         examples=["nasbench201"],
     )
     architectures: Architectures | None = None
     texts: list[str] | None = Field(
-        None, description="Instead: canonical ONNX text; read by what was learned of the space, if one is named."
+        None,
+        description="Instead of architectures: canonical ONNX texts; predicted as networks of the space if given.",
     )
     objectives: list[str] | None = Field(
-        None, description="All that the checkpoint learned of the space if left out; see /health."
+        None, description="Objectives to predict, see /health; default: all that the checkpoint learned for the space."
     )
-    quantiles: list[float] = Field([0.1, 0.5, 0.9], description="Ascending in (0, 1), 0.5 among them.")
+    quantiles: list[float] = Field([0.1, 0.5, 0.9], description="Ascending levels in (0, 1), including 0.5.")
 
 
 class Answer(BaseModel):
-    """One objective of one network, in the objective's own unit."""
+    """Prediction of one objective for one network, in the objective's own unit."""
 
     median: float
     low: float = Field(description="The lowest quantile.")
@@ -41,10 +42,12 @@ class Answer(BaseModel):
 
 
 class PredictResponse(BaseModel):
-    """An answer for each network, in the order asked, by objective."""
+    """Predictions for each network, in the order of the request, by objective."""
 
     predictions: list[dict[str, Answer]]
-    warning: str | None = Field(None, description="What of it is a guess, for the checkpoint learned nothing of it.")
+    warning: str | None = Field(
+        None, description="Which predictions may be unreliable, because the checkpoint was not trained for them."
+    )
 
 
 class ConvertRequest(BaseModel):
@@ -52,7 +55,7 @@ class ConvertRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    space: str = Field(description="A space that /health names.", examples=["nasbench201"])
+    space: str = Field(description="A space that /health lists.", examples=["nasbench201"])
     architectures: Architectures
 
 
@@ -60,7 +63,7 @@ class ConvertedNetwork(BaseModel):
     """A network as canonical ONNX text."""
 
     text: str
-    tokens: int = Field(description="Of the checkpoint; its model may read fewer.")
+    tokens: int = Field(description="Number of tokens with the checkpoint's tokenizer; its model may read fewer.")
 
 
 class ConvertResponse(BaseModel):
@@ -70,7 +73,7 @@ class ConvertResponse(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service answers, and about what."""
+    """Status of the service, and the objectives and spaces that it knows."""
 
     status: str
     version: str
@@ -80,6 +83,6 @@ class Health(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused: what was expected and what it had."""
+    """Why a request was refused: what was expected and what it contained."""
 
     detail: str

@@ -15,33 +15,34 @@ import typer.core
 PANELS = {
     "Networks": {
         "spaces": "List the search spaces, their sizes and published objectives.",
-        "sample": "Draw architectures, one a line in the space's published notation; or a table of them to learn from.",
-        "convert": "Print the canonical ONNX text of a network, or write it as a file; or convert a whole table.",
+        "sample": (
+            "Draw architectures; print one per line in the space's published notation or write a table to learn from."
+        ),
+        "convert": "Print the canonical ONNX text of a network or write it to a file, or convert a whole table.",
         "stats": "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
-        "measure": "Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles.",
+        "measure": "Measure latencies in ONNX Runtime on this machine: warm, interleaved runs; median and quartiles.",
     },
     "Predict and search": {
         "predict": "Predict objectives with calibrated intervals.",
         "search": "Search a space for its Pareto front.",
-        "plot": "Draw the figures of a finished or running study, or compare several.",
-        "serve": "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them.",
+        "plot": "Draw the figures of a finished or running study, or compare several studies.",
+        "serve": "Serve predictions over HTTP: POST /predict, POST /convert, GET /health; /docs describes them.",
     },
-    "Learn": {
+    "Train and adapt": {
         "adapt": "Learn new objectives from a few labels; all others are predicted as before. Test rows are not used.",
         "refine": (
-            "Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used."
+            "Predict costs as sums over operators where sums fit rows of split valid better. Test rows are not used."
         ),
-        "train": "Train a model; after a stop the same command continues. torchrun and accelerate launch may run it.",
+        "train": "Train a model; the same command resumes a stopped run. Works with torchrun and accelerate launch.",
         "teach": (
-            "Draw architectures and label them with what models of graph features, fitted to train rows, predict."
+            "Draw architectures and label them with predictions of graph-feature models fitted to the train rows."
         ),
-        "import": "Turn an official benchmark file into a table of architectures, or of source code, and labels.",
+        "import": "Convert an official benchmark file to a table of architectures, or of source code, and labels.",
     },
-    "Judge": {
+    "Evaluate": {
         "evaluate": "Compare predictions with the labels of tables: rank correlation, error and coverage.",
         "benchmark": (
-            "Rank the test rows of a space from a few labels, by several methods; after a stop the same command "
-            "continues."
+            "Compare methods that rank test rows of a space from a few labels; the same command resumes a stopped run."
         ),
         "info": "Print versions, torch devices, and what the checkpoint was trained on.",
     },
@@ -73,7 +74,7 @@ def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
         given = sum(word.partition("=")[0] in option.opts for word in words)
         is_list = getattr(option, "metavar", None) == LIST
         if given > 1 and (is_list or not REPEATED.isdisjoint(option.opts)) and not option.multiple:
-            advice = " Separate several by commas." if is_list else ""
+            advice = " Separate several names with commas." if is_list else ""
             raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.{advice}")
 
 

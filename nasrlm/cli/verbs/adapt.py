@@ -30,21 +30,33 @@ MOST_PRINTED = 20  # labels that are printed; --json lists all
 def run(
     tables: Annotated[
         list[Path],
-        typer.Option("--table", help="Architectures or texts with labels of the new objectives; may be repeated."),
+        typer.Option(
+            "--table", help="Table of architectures or texts with labels of the new objectives; may be repeated."
+        ),
     ],
-    objectives: Annotated[str, typer.Option("--objectives", metavar=LIST, help="Names to learn, separated by commas.")],
+    objectives: Annotated[
+        str, typer.Option("--objectives", metavar=LIST, help="Objectives to learn, separated by commas.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
-    samples: Annotated[str, typer.Option("--samples", help="How many labelled rows to use, or all.")] = "10",
+    samples: Annotated[
+        str, typer.Option("--samples", help="Number of labelled networks to learn from, or all.")
+    ] = "10",
     choose: Annotated[
         Choice,
-        typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
+        typer.Option(
+            "--choose",
+            help="Labelled networks to use: random ones, or those whose labels are most informative (active).",
+        ),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=2, help="Other texts to use; learning uses their predictions.")] = POOL,
+    pool: Annotated[
+        int, typer.Option(min=2, help="Number of other texts, whose predictions are also used in learning.")
+    ] = POOL,
     like_table: Annotated[
-        bool, typer.Option("--like-table", help="Draw other networks with each choice as often as in the table.")
+        bool,
+        typer.Option("--like-table", help="Draw other networks so that each choice is as frequent as in the table."),
     ] = False,
     leave_out_strays: Annotated[
-        bool, typer.Option("--leave-out-strays", help="Do not learn labels that are far from what all others tell.")
+        bool, typer.Option("--leave-out-strays", help="Leave out labels that are far from what all others suggest.")
     ] = False,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
@@ -73,7 +85,7 @@ def _print_learned(learned: pd.DataFrame, config: AdaptConfig) -> None:
     shown = learned[:MOST_PRINTED]
     title = "learned from"
     if len(shown) < len(learned):
-        title += f" {len(learned):,} rows, of which the first {len(shown)} are"
+        title += f" {len(learned):,} rows; the first {len(shown)} are shown"
     cells = zip(shown_names(shown, config.files), *[shown[name] for name in config.objectives], strict=True)
     print_table(["architecture", *config.objectives], [list(row) for row in cells], title)
 
@@ -81,7 +93,7 @@ def _print_learned(learned: pd.DataFrame, config: AdaptConfig) -> None:
 def _print_judged(judged: Mapping[str, Quality]) -> None:
     if judged:
         rows = [[name, *found.values()] for name, found in judged.items()]
-        print_table(COLUMNS[1:], rows, "on other labelled rows, which were not learned from")
+        print_table(COLUMNS[1:], rows, "on other labelled rows, which were not used for learning")
 
 
 def _count(samples: str) -> int | None:

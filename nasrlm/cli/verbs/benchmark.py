@@ -24,34 +24,36 @@ HEADS = {"size": "labels", "kendall_tau": "Kendall τ", "spearman_rho": "Spearma
 
 def run(
     protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")],
-    tables: Annotated[Path, typer.Option(help="Folder with a table <space>.parquet of every space.")] = Path(
+    tables: Annotated[Path, typer.Option(help="Folder with a table <space>.parquet for each space.")] = Path(
         "../shared/data"
     ),
     methods: Annotated[
         str | None,
-        typer.Option(metavar=LIST, help=f"Some of {', '.join(METHODS)}, separated by commas; all that are possible."),
+        typer.Option(
+            metavar=LIST, help=f"Methods, separated by commas; default: all possible ones of {', '.join(METHODS)}."
+        ),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option(metavar=LIST, help="Numbers of labels, separated by commas; the protocol's.")
+        str | None, typer.Option(metavar=LIST, help="Numbers of labels, separated by commas; default: the protocol's.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Random draws of the labelled rows.")] = 5,
-    steps: Annotated[int, typer.Option(min=1, help="Of every training of a language model.")] = 600,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random draws of the labelled rows.")] = 5,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps of each language model.")] = 600,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-taught and what is adapted."),
+        typer.Option(help="Checkpoint folder for rlm-taught, rlm-pretrained, rlm-adapted and rlm-adapted-active."),
     ] = None,
     device: DeviceOption = "cpu",
     out: Annotated[
-        Path | None, typer.Option(help="Results, one JSON line each; runs/benchmark/<protocol>.jsonl.")
+        Path | None, typer.Option(help="File of results, one JSON line each; default: runs/benchmark/<protocol>.jsonl.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Rank the test rows of a space from a few labels, by several methods; after a stop the same command continues."""
+    """Compare methods that rank test rows of a space from a few labels; the same command resumes a stopped run."""
     chosen = get_protocol(protocol)
     config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint, device)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
-        warn(f"the checkpoint knows {', '.join(known)} and may have seen labels of test rows")
+        warn(f"the checkpoint knows {', '.join(known)} and may have been trained on labels of test rows")
     records = run_benchmark(config, Tables(tables), path, progress=True)
     rows = summary(records, chosen.judge)
     if json:
@@ -61,7 +63,7 @@ def run(
     columns = [name for name in rows[0] if name != "space" or len({row["space"] for row in rows}) > 1]
     heads = [HEADS.get(name, name) for name in columns]
     print_table(heads, [[row[name] for name in columns] for row in rows], title=protocol)
-    say(f"{len(records):,} answers: {path}")
+    say(f"{len(records):,} results: {path}")
 
 
 def _numbers(sizes: str | None) -> tuple[int, ...]:

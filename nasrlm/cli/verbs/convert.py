@@ -36,7 +36,8 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude; of a table, .parquet."
+            "--out",
+            help="File to write: a runnable .onnx model, or .onnxtxt text with its prelude; with --table, .parquet.",
         ),
     ] = None,
     workers: WorkersOption = None,
@@ -45,7 +46,7 @@ def run(
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the canonical ONNX text of a network, or write it as a file; or convert a whole table."""
+    """Print the canonical ONNX text of a network or write it to a file, or convert a whole table."""
     if table is not None:
         written = checked_out(context, "convert", architecture is not None, out)
         return convert_whole_table(StreamConfig(table, written, space, workers, engine, resume), "convert", json=json)

@@ -20,9 +20,11 @@ from studies.tables.rows import named, read_rows, require_labels, splits_of, tex
 
 
 def run(
-    tables: Annotated[list[Path], typer.Option("--table", help="Labelled architectures or texts; may be repeated.")],
+    tables: Annotated[
+        list[Path], typer.Option("--table", help="Table of labelled architectures or texts; may be repeated.")
+    ],
     objectives: ObjectivesOption = None,
-    split: Annotated[str | None, typer.Option("--split", help="Only rows of this split.")] = None,
+    split: Annotated[str | None, typer.Option("--split", help="Use only rows of this split.")] = None,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
@@ -38,8 +40,8 @@ def run(
     known = [name for name in labels if wanted or name in predictor.objectives]
     if not known:
         raise ValueError(
-            f"{named(tables)}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}. "
-            "--checkpoint names another checkpoint."
+            f"{named(tables)}: expected labels of objectives that the checkpoint knows, got "
+            f"{', '.join(labels) or 'no labels'}. Choose another checkpoint with --checkpoint."
         )
     require_labels(frames, tables, known)
     predictor.predict([], known)  # unknown objectives fail before any work
@@ -55,7 +57,7 @@ def run(
         return
     print_evaluation(result)
     if skipped:
-        say(f"not known to the checkpoint, or without two labels: {', '.join(skipped)}")
+        say(f"skipped, as the checkpoint does not know them or they have fewer than two labels: {', '.join(skipped)}")
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:

@@ -15,14 +15,18 @@ from nasrlm.files import write_table
 
 def run(
     benchmark: Annotated[str, typer.Argument(help=f"One of {', '.join(importer_names())}.")],
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The official file, or folder where it is one.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The official file, or the folder if there are several.")
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="A table: .parquet, .csv or .jsonl; BENCHMARK.parquet if left out.")
+        Path | None, typer.Option("--out", help="Table to write: .parquet, .csv or .jsonl; default: BENCHMARK.parquet.")
     ] = None,
-    space: Annotated[str | None, typer.Option(help="Of code-regression: only rows of this space, as APPS.")] = None,
+    space: Annotated[
+        str | None, typer.Option(help="With code-regression: only rows of this space, such as APPS.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Turn an official benchmark file into a table of architectures, or of source code, and labels."""
+    """Convert an official benchmark file to a table of architectures, or of source code, and labels."""
     out = out or Path(f"{benchmark}.parquet")
     check_table_out(out, path)
     frame = read_benchmark(benchmark, path, progress=True, space=space)

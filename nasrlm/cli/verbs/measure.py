@@ -21,18 +21,19 @@ def run(
     space: SpaceOption = None,
     table: TableOption = None,
     input_shape: InputShapeOption = None,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of ONNX Runtime.")] = 1,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Number of ONNX Runtime threads.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of timed runs of each network.")] = 50,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write a table, which is replaced: .parquet, .csv or .jsonl.")
+        Path | None,
+        typer.Option("--out", help="Table to write, .parquet, .csv or .jsonl; an existing one is replaced."),
     ] = None,
     objective: Annotated[
-        str, typer.Option(help="What the latency is called in the table, for `nasrlm adapt`: latency_ms@context.")
+        str, typer.Option(help="Name of the latency in the table, for `nasrlm adapt`: latency_ms@context.")
     ] = "latency_ms@here",
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles."""
+    """Measure latencies in ONNX Runtime on this machine: warm, interleaved runs; median and quartiles."""
     if Objective.parse(objective).unit != "ms":
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
@@ -48,13 +49,13 @@ def run(
         if out is not None and timed:
             part = out.with_name(f"{out.stem}.partial{out.suffix}") if out.exists() else out
             write_rows([row | _columns(x, objective, threads, machine) for row, x in timed], part)
-            warn(f"{part}: {len(timed):,} networks, with {min(x.repeats for _, x in timed):,} timed runs or more each.")
+            warn(f"{part}: {len(timed):,} networks with at least {min(x.repeats for _, x in timed):,} timed runs each.")
         raise
     measured = [_columns(latency, objective, threads, machine) for latency in latencies]
     if out is not None:
         again = [name for name in measured[0] if name in inputs.rows[0]]
         if lost := [*inputs.left_out, *again]:
-            warn(f"{out}: of the table it has nothing of {some(lost)}.")
+            warn(f"{out}: it does not keep the table's values of {some(lost)}.")
         write_rows([x | y for x, y in zip(inputs.rows, measured, strict=True)], out)
     if json:
         spaces = [{"space": space} if space else {} for space in inputs.spaces]

@@ -13,11 +13,11 @@ from studies.figures.plots import plot_studies, plot_study
 
 
 def run(
-    folders: Annotated[list[Path], typer.Argument(help="A study's folder; several are compared.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; the first study's folder if left out.")] = None,
+    folders: Annotated[list[Path], typer.Argument(help="Folder of a study; several studies are compared.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: that of the first study.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Draw the figures of a finished or running study, or compare several."""
+    """Draw the figures of a finished or running study, or compare several studies."""
     target = out or folders[0]
     made = plot_study(folders[0], target) if len(folders) == 1 else plot_studies(folders, target)
     if json:

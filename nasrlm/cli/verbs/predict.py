@@ -48,18 +48,20 @@ def run(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[
-        str, typer.Option(metavar=LIST, help="Three levels or more, ascending, separated by commas; 0.5 among them.")
+        str,
+        typer.Option(metavar=LIST, help="Three or more ascending levels, separated by commas; 0.5 must be included."),
     ] = ".1,.5,.9",
     input_shape: InputShapeOption = None,
     samples: Annotated[
-        int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
+        int,
+        typer.Option(min=0, max=MAX_SAMPLES, help="Number of samples of each objective to draw as well; needs --json."),
     ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="Of a table of any size: write its columns architecture, text, space and split and the predictions, "
-            "row by row, to this .parquet, which is replaced.",
+            help="With --table of any size: .parquet file for its columns architecture, text, space and split and the "
+            "predictions; written row by row, replacing an existing one.",
         ),
     ] = None,
     checkpoint: CheckpointOption = None,
@@ -145,6 +147,6 @@ def _levels(quantiles: str) -> tuple[float, ...]:
         levels = ()
     if len(levels) < 3 or not ascend_around_median(levels):
         raise ValueError(
-            f"--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got {quantiles!r}."
+            f"--quantiles: expected three or more ascending levels in (0, 1), including 0.5, got {quantiles!r}."
         )
     return levels

@@ -27,24 +27,28 @@ COLUMNS = ("space", "objective", "labels", "error spelled", "error of the sum", 
 
 
 def run(
-    tables: Annotated[list[Path], typer.Option("--table", help="Labelled architectures or texts; may be repeated.")],
+    tables: Annotated[
+        list[Path], typer.Option("--table", help="Table of labelled architectures or texts; may be repeated.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
     objectives: Annotated[
         str | None,
-        typer.Option("--objectives", metavar=LIST, help="Costs, separated by commas; all that it knows if left out."),
+        typer.Option(
+            "--objectives", metavar=LIST, help="Costs, separated by commas; default: all that the checkpoint knows."
+        ),
     ] = None,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used."""
+    """Predict costs as sums over operators where sums fit rows of split valid better. Test rows are not used."""
     started, wanted = time.monotonic(), listed(objectives, "--objectives")
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)
     if unfit := [name for name in wanted if not may_add_up(loaded, name)]:
         raise ValueError(
-            f"--objectives: expected costs that the checkpoint spells, got {', '.join(unfit)}. "
-            "Costs that it was adapted to are sums already where labels allow it."
+            f"--objectives: expected costs that the checkpoint decodes digit by digit, got {', '.join(unfit)}. "
+            "Costs that it was adapted to are already predicted as sums where their labels allow it."
         )
     examples = _examples(tables, space, wanted, loaded)
     found, compared = loaded, dict[str, list[Comparison]]()
@@ -65,7 +69,7 @@ def run(
         summed = sum(x.is_summed for each in compared.values() for x in each)
         say(f"checkpoint: {folder}, costs predicted as sums: {summed}, {seconds} s")
     else:
-        say("no sum is closer: nothing is written")
+        say("no sum fits better: nothing is written")
 
 
 def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], known: Checkpoint) -> Examples:
@@ -77,7 +81,9 @@ def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], 
     frames = rows_to_learn_from(tables, space)
     names = wanted or tuple(dict.fromkeys(x for frame in frames for x in label_columns(frame) if may_add_up(known, x)))
     if not names:
-        raise ValueError(f"{named(tables)}: expected labels of costs that the checkpoint spells, got none.")
+        raise ValueError(
+            f"{named(tables)}: expected labels of costs that the checkpoint decodes digit by digit, got none."
+        )
     require_labels(frames, tables, names)
     return Examples.of_tables(frames, tables, texts_of_tables(frames, tables, progress=True), names)
 
@@ -89,7 +95,7 @@ def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence
     if missing or not judged:
         raise ValueError(
             f"{named(tables)}: expected {FEWEST_VALID} labels of {', '.join(missing) or 'a cost'} or more in rows of "
-            "split valid, got fewer. They tell whether sums are nearer."
+            "split valid, got fewer. They decide whether sums fit better."
         )
 
 
@@ -99,7 +105,7 @@ def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequen
     dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
     if dropped:
         lost = ", ".join(dropped)
-        warn(f"{lost}: predicted as sums before and by digits from now on, as no sum is closer to these labels.")
+        warn(f"{lost}: no longer predicted as sums but digit by digit, because no sum fits these labels better.")
     return [*(x.objective for x in compared if x.is_summed), *dropped]
 
 

@@ -20,27 +20,41 @@ def run(
     context: typer.Context,
     space: Annotated[
         list[str] | None,
-        typer.Option("--space", help="A registered space or path/to/file.py:ClassName; with --out, may be repeated."),
+        typer.Option(
+            "--space",
+            help="Name of a search space, or path/to/file.py:ClassName; with --out, may be repeated.",
+        ),
     ] = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many of each space; with --out different ones.")] = 1,
+    count: Annotated[
+        int,
+        typer.Option(
+            "-n", min=1, help="Number of architectures to draw from each space; with --out, they are all different."
+        ),
+    ] = 1,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write a table, each once, drawn ones with splits: .parquet, .csv or .jsonl."),
+        typer.Option(
+            "--out", help="Table to write, .parquet, .csv or .jsonl; random architectures are divided into splits."
+        ),
     ] = None,
     held_out: Annotated[
         int,
-        typer.Option(min=1, max=40, help="With --out: percent of the networks in each of the splits valid and test."),
+        typer.Option(min=1, max=40, help="With --out: percentage of networks in each of the splits valid and test."),
     ] = HELD_OUT_PERCENT,
     choose: Annotated[
         Literal["random", "active"],
-        typer.Option("--choose", help="random, or active: those whose measurements would say most about all others."),
+        typer.Option(
+            "--choose", help="random, or active: networks whose measurements are most informative about all others."
+        ),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
+    pool: Annotated[
+        int, typer.Option(min=1, help="With --choose active: number of random networks to choose from.")
+    ] = POOL,
     measured: Annotated[
         list[Path] | None,
         typer.Option(
             "--measured",
-            help="With --choose active: a table of networks that are measured already, for others to be chosen; may be "
+            help="With --choose active: table of networks that are already measured, so that others are chosen; may be "
             "repeated.",
         ),
     ] = None,
@@ -48,7 +62,7 @@ def run(
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
+    """Draw architectures; print one per line in the space's published notation or write a table to learn from."""
     if choose == "random":
         refuse_given(context, ["pool", "checkpoint", "measured"], "--choose active", "none")
     else:
@@ -95,4 +109,4 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     else:
         splits = Counter(row["split"] for row in rows)
         told = ", ".join(f"{splits[name]:,} {name}" for name in ("train", "valid", "test") if splits[name])
-        say(f"{len(rows):,} different architectures of {count * len(spaces):,} asked for ({told}): {out}")
+        say(f"{len(rows):,} different architectures of {count * len(spaces):,} requested ({told}): {out}")

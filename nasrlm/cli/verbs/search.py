@@ -45,7 +45,8 @@ def run(
     context: typer.Context,
     out: option.Out,
     objectives: Annotated[
-        str | None, typer.Option(metavar=LIST, help="max:… or min:… goals, separated by commas.")
+        str | None,
+        typer.Option(metavar=LIST, help="Objectives to optimize, max:NAME or min:NAME, separated by commas."),
     ] = None,
     space: SpaceOption = None,
     trials: option.Trials = None,
@@ -77,10 +78,10 @@ def run(
     """Search a space for its Pareto front."""
     refuse_idle(context)
     if resume and not holds_study(out):
-        warn(f"{out}: expected a study to go on with, got none: a new one begins.")
+        warn(f"{out}: expected a study to resume, got none: a new one is started.")
     elif resume and space is None:
         raise ValueError(
-            f"{out}: expected a study of `nasrlm search`, which tells its options, got another. Give --space."
+            f"{out}: expected a study of `nasrlm search`, which stores its options, got another. Give --space."
         )
     chosen = require_space(space, "search")
     if objectives is None:
@@ -133,7 +134,7 @@ def run(
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, on_error, known_results, **options)
     if result.failed and not result.evaluations:
-        warn(f"{out}: expected results, got none of {result.failed:,} architectures.")
+        warn(f"{out}: expected results, got none for {result.failed:,} architectures.")
     if json:
         print_json(result.to_dict())
     else:
@@ -147,8 +148,8 @@ def _warn_of_slow_proposals(config: SearchConfig) -> None:
     proposed = config.population_size * config.guide.generations
     if proposed > MOST_OF_GP:
         warn(
-            f"--sampler gp: it is asked for {proposed} proposals a batch, a second or more each. Give fewer "
-            "--generations, a smaller --population, or --acquisition none, with which it proposes real evaluations."
+            f"--sampler gp: each batch needs {proposed} proposals, which take a second or more each. Give fewer "
+            "--generations, a smaller --population, or --acquisition none, which needs one proposal per evaluation."
         )
 
 
@@ -161,13 +162,13 @@ def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchCon
     count = len({results.space.architecture_key(architecture) for architecture in results.known})
     if count >= config.trials:
         raise ValueError(
-            f"--trials: expected more than the {count} results of {results.name}, which count among them, "
+            f"--trials: expected more than the {count} results of {results.name}, which count as trials, "
             f"got {config.trials}."
         )
     if config.guide is None and count + len(config.warm_start) > config.population_size:
         raise ValueError(
-            f"--results: expected one population ({config.population_size}) to begin with beside --acquisition none, "
-            f"got {count + len(config.warm_start)} architectures. Make --population larger."
+            f"--results: expected at most one population ({config.population_size}) to start from with --acquisition "
+            f"none, got {count + len(config.warm_start)} architectures. Make --population larger."
         )
     notations = map(results.space.format, results.known)
     return replace(config, warm_start=tuple(dict.fromkeys([*notations, *config.warm_start])))
@@ -186,7 +187,7 @@ def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
+            raise ValueError(f"{path}: expected architectures, one per line, got {error}.") from error
         notations = {f"line {number}": line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
     for place, notation in notations.items():
         try:
@@ -194,7 +195,7 @@ def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
         except ValueError as e:
             raise ValueError(f"{path}, {place}: {e}") from e
     if not notations:
-        raise ValueError(f"{path}: expected architectures of {space.name} to begin with, got none.")
+        raise ValueError(f"{path}: expected architectures of {space.name} to start from, got none.")
     return tuple(notations.values())
 
 
@@ -209,10 +210,10 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     line = f"{result.evaluations:,} evaluations, "
     line += f"{result.failed:,} more without a result, " if result.failed else ""
     line += f"{result.pruned:,} pruned"
-    line += f", hypervolume {result.hypervolume:.4g} (from the worst values found)"
+    line += f", hypervolume {result.hypervolume:.4g} (relative to the worst values found)"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
-    unmet = [] if result.front else ["of no architecture are all objectives known and all constraints met"]
+    unmet = [] if result.front else ["no architecture has all objectives known and all constraints met"]
     strange = result.truth.unknown if result.truth is not None else 0
     unknown = f"{strange:,} of {len(rows):,} architectures of the front have no true values" if strange else None
     words = [f"{line}, {result.seconds:.0f} s", result.stopped, unknown, *unmet, *result.unmet]
@@ -273,6 +274,6 @@ def _usable_guide(
     if config.guide.joint:
         refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
     if unknown and not config.guide.adapt_every:
-        warn(f"the checkpoint does not know {', '.join(unknown)}; the search goes on without it.")
+        warn(f"the checkpoint does not know {', '.join(unknown)}; the search continues without it.")
         return None
     return config.guide

@@ -18,18 +18,23 @@ GRACE_SECONDS = 10  # for requests to finish when the service is stopped
 
 
 def run(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all, :: for all of IPv6.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
-    max_networks: Annotated[int, typer.Option(min=1, help="Networks that one request may ask about.")] = 1024,
-    max_connections: Annotated[int, typer.Option(min=1, help="Beyond these, requests are answered 503.")] = 256,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of IPv4, :: for all of IPv6.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8000,
+    max_networks: Annotated[int, typer.Option(min=1, help="Maximum number of networks in a request.")] = 1024,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="Maximum number of connections; further requests get status 503.")
+    ] = 256,
     space: Annotated[
-        list[str] | None, typer.Option(help="path/to/file.py:ClassName, which requests may then name; repeatable.")
+        list[str] | None,
+        typer.Option(help="Space of your own to serve as well, path/to/file.py:ClassName; may be repeated."),
     ] = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
     engine: EngineOption = "auto",
 ) -> None:
-    """Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."""
+    """Serve predictions over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."""
     check_extra("serve", "serve", "fastapi", "uvicorn")
     import uvicorn
 

@@ -34,13 +34,15 @@ def run(
     space: SpaceOption = None,
     table: ArchitecturesOption = None,
     input_shape: InputShapeOption = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Of a table: write it with its counts, .parquet.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="With --table: .parquet file for its rows with counts.")
+    ] = None,
     latency: Annotated[
-        bool, typer.Option("--latency", help="Of a table: also time every network in ONNX Runtime on this machine.")
+        bool, typer.Option("--latency", help="With --table: also measure latencies in ONNX Runtime on this machine.")
     ] = False,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="With --latency: number of timed runs of each network.")] = 20,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Of a table: also write the text that is predicted from, to train on.")
+        bool, typer.Option("--texts", help="With --table: also write the texts that a model reads, to train on.")
     ] = False,
     workers: WorkersOption = None,
     resume: ResumeOption = False,

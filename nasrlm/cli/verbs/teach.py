@@ -15,24 +15,29 @@ from studies.tables.teaching import LEAST_LABELS, TeachConfig, teach
 
 
 def run(
-    table: Annotated[Path, typer.Option("--table", help="Architectures of one space with labels and splits.")],
-    out: Annotated[Path, typer.Option("--out", help="The table to write: .parquet, .csv or .jsonl.")],
+    table: Annotated[Path, typer.Option("--table", help="Table of architectures of one space with labels and splits.")],
+    out: Annotated[Path, typer.Option("--out", help="Table to write: .parquet, .csv or .jsonl.")],
     objectives: Annotated[
         str | None,
-        typer.Option(metavar=LIST, help="Names to teach, separated by commas; all of the table if it is left out."),
+        typer.Option(metavar=LIST, help="Objectives to label, separated by commas; default: all of the table."),
     ] = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="Architectures to draw.")] = 4000,
+    count: Annotated[
+        int, typer.Option("-n", min=1, help="Number of architectures to draw; repeated ones count once.")
+    ] = 4000,
     labels: Annotated[
-        int, typer.Option(min=LEAST_LABELS, help="Labels that a process learns from, at most; time is cubic in it.")
+        int,
+        typer.Option(
+            min=LEAST_LABELS, help="Maximum number of labels for a Gaussian process, whose time is cubic in it."
+        ),
     ] = 2500,
     like_table: Annotated[
-        bool, typer.Option("--like-table", help="Draw each choice as often as the table's train rows have it.")
+        bool, typer.Option("--like-table", help="Draw each choice as often as in the table's train rows.")
     ] = False,
     space: SpaceOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw architectures and label them with what models of graph features, fitted to train rows, predict."""
+    """Draw architectures and label them with predictions of graph-feature models fitted to the train rows."""
     check_table_out(out, table)
     named = listed(objectives, "--objectives")
     taught, learned = teach(TeachConfig(table, named, count, labels, like_table, space, seed), progress=True)

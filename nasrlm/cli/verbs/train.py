@@ -26,18 +26,18 @@ RECIPES = Path(studies.__file__).parent / "recipes"  # shipped with the package
 
 
 def run(
-    config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md; or a recipe's name.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, instead of the config's.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="Where torch runs, instead of the config's.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
+    config: Annotated[Path, typer.Option("--config", help="YAML file (see docs/training.md) or name of a recipe.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run; default: that of the config.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Torch device; default: that of the config.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed; default: that of the config.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a model; after a stop the same command continues. torchrun and accelerate launch may run it."""
+    """Train a model; the same command resumes a stopped run. Works with torchrun and accelerate launch."""
     given = {"out": out, "device": device, "seed": seed}
     overrides = {key: value for key, value in given.items() if value is not None}
     chosen = TrainConfig.load(_config_file(config), **overrides)
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
-        warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
+        warn("bf16: this processor multiplies 16-bit numbers more slowly than 32-bit ones; training in 32 bits.")
     check_folder(chosen.out)
     with run_folder(chosen.out):  # a busy folder is refused before texts are converted
         pass
@@ -60,7 +60,7 @@ def run(
         print_evaluation(measured)
     for words in caveats:
         say(f"{words}.")
-    why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
+    why = f", stopped early ({chosen.patience} evaluations without improvement)" if result.out_of_patience else ""
     say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
 
 

@@ -21,25 +21,25 @@ IDLE = (
     (
         (),
         (("--acquisition", "median"), *OF_THE_MODEL),
-        "--evaluator table:PATH, module:function or measure beside it, got surrogate.",
+        "--evaluator table:PATH, module:function or measure with it, got surrogate.",
     ),
-    ((*TABLE, "--acquisition", "none"), OF_THE_MODEL, f"{GUIDED} beside it, got none."),
+    ((*TABLE, "--acquisition", "none"), OF_THE_MODEL, f"{GUIDED} with it, got none."),
     (
         (*TABLE, "--acquisition", "none"),
         (("--checkpoint", "nonexistent"),),
-        f"{GUIDED}, or --evaluator measure, beside it, got neither.",
+        f"{GUIDED}, or --evaluator measure, with it, got neither.",
     ),
-    (("--evaluator", "measure", "--acquisition", "none"), (("--samples", 9),), f"{GUIDED} beside it, got none."),
+    (("--evaluator", "measure", "--acquisition", "none"), (("--samples", 9),), f"{GUIDED} with it, got none."),
     (
         (*TABLE, "--acquisition", "median"),
         (("--samples", 9), ("--joint",)),
-        "--acquisition hypervolume beside it, got median.",
+        "--acquisition hypervolume with it, got median.",
     ),
-    (TABLE, (("--on-error", "skip"),), "--evaluator module:function beside it, got table:table.csv."),
+    (TABLE, (("--on-error", "skip"),), "--evaluator module:function with it, got table:table.csv."),
     (
         (*TABLE, "--exhaustive"),
         (("--engine", "pymoo"), ("--sampler", "tpe"), ("--generations", 9)),
-        "no --exhaustive beside it, got it.",
+        "no --exhaustive with it, got it.",
     ),
 )
 MISTAKES_OF_RUNS = {
@@ -57,16 +57,16 @@ MISTAKES_OF_RUNS = {
     ),
     "an evaluator that exits": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
-        "evaluator own_networks:exit_: expected an answer for |",
+        "evaluator own_networks:exit_: expected a result for |",
     ),
     "an evaluator that is cancelled": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:cancelled"),
-        "evaluator own_networks:cancelled: expected an answer for |",
+        "evaluator own_networks:cancelled: expected a result for |",
     ),
     "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
     "an evaluator that fails": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
-        "evaluator own_networks:fail: expected an answer for |",
+        "evaluator own_networks:fail: expected a result for |",
     ),
     "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
     "no recipe": (
@@ -82,7 +82,7 @@ MISTAKES_OF_RUNS = {
     "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
     "several without effect": (
         (*SEARCH, GOALS, "--acquisition", "median", "--no-gate", "--batch", 5),
-        "--acquisition, --no-gate, --batch: expected --evaluator table:PATH, module:function or measure beside them, "
+        "--acquisition, --no-gate, --batch: expected --evaluator table:PATH, module:function or measure with them, "
         "got surrogate. They have no effect: leave them out.",
     ),
     **{
@@ -153,7 +153,7 @@ MISTAKES_OF_RUNS = {
     ),
     "a warm start of nothing": (
         (*SEARCH, GOALS, "--warm-start", "blank.txt"),
-        "blank.txt: expected architectures of nasbench201 to begin with, got none.",
+        "blank.txt: expected architectures of nasbench201 to start from, got none.",
     ),
     "a warm start with a bad line": (
         (*SEARCH, GOALS, "--warm-start", "lines.txt"),

@@ -61,7 +61,7 @@ def test_networks_with_an_input_that_their_space_never_draws_are_told(nasrlm: Co
     notations = [*map(json.dumps, blocks)]
     words = ("predict", "--objectives", "latency_ms@raspi4")
     told = (
-        "input as networks drawn from fbnet have, such as float[1,3,32,32], got float[1,3,224,224]: what is predicted"
+        "input like those of networks drawn from fbnet, such as float[1,3,32,32], got float[1,3,224,224]: predictions"
     )
     for notation, count in zip(notations, (0, 1), strict=True):
         assert nasrlm(*words, "--space", "fbnet", notation).stderr.count(told) == count
@@ -164,7 +164,7 @@ def test_predict_does_not_mind_what_other_columns_hold_and_tells_that_it_leaves_
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     told = nasrlm(*predict, tmp_path / "table.jsonl", "--out", tmp_path / "mixed.parquet")
     labels = ", ".join((*OBJECTIVES, "latency_ms@unheard"))
-    left_out = f"of the table it has architecture, space, split, and nothing of {labels} and 1 more."
+    left_out = f"it keeps the table's architecture, space, split, but not its values of {labels} and 1 more."
     assert (told.status, told.stderr) == (0, f"nasrlm: {tmp_path / 'mixed.parquet'}: {left_out}\n")
     write_table(architecture_table(4), tmp_path / "table.csv")
     nasrlm(*predict, tmp_path / "table.csv", "--out", tmp_path / "plain.parquet")
@@ -194,9 +194,9 @@ def test_a_file_of_another_space_is_told(nasrlm: CommandLine, tmp_path: Path) ->
     assert told.status == 0
     assert told.stderr == (
         f"nasrlm: {other}: expected a network of nasbench201, got Mul, Sigmoid, float[1,1000] and 1 more, which none "
-        "of 64 drawn from it has: what is predicted is a guess.\n"
-        f"nasrlm: {tmp_path / 'note.txt'}: expected a network of nasbench201, got no ONNX text: what is predicted is a "
-        "guess.\n"
+        "of 64 drawn from it has: predictions may be unreliable.\n"
+        f"nasrlm: {tmp_path / 'note.txt'}: expected a network of nasbench201, got no ONNX text: predictions may be "
+        "unreliable.\n"
     )
 
 
@@ -209,7 +209,9 @@ def test_evaluate(answers: Any, nasrlm: CommandLine, table: Path, checkpoint_fol
     assert found["skipped"] == ["latency_ms@unheard"]
     assert found["predictions_per_second"] > 0
     shown = nasrlm("evaluate", "--table", table, "--checkpoint", checkpoint_folder).stdout
-    assert "not known to the checkpoint, or without two labels: latency_ms@unheard" in shown
+    assert (
+        "skipped, as the checkpoint does not know them or they have fewer than two labels: latency_ms@unheard" in shown
+    )
     told = (released_folder() / "README.md").read_text(encoding="utf-8")
     columns, of_card = (next(line for line in x.splitlines() if "Kendall" in line) for x in (shown, told))
     assert columns.replace("┃", "|").split() == of_card.split()

@@ -113,7 +113,7 @@ def test_labelled_rows_that_are_not_learned_from_judge(
     assert judged == pytest.approx(found[NEW], rel=1e-5)
     words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
     shown = nasrlm(*words, "--samples", 10, "--pool", 60, "--out", tmp_path / "again").stdout
-    assert "on other labelled rows, which were not learned from" in shown
+    assert "on other labelled rows, which were not used for learning" in shown
     shown = nasrlm(*words, "--samples", "all", "--pool", 60, "--out", tmp_path / "again").stdout
     assert "on other labelled rows" not in shown
 

@@ -30,11 +30,11 @@ MISTAKES = {
     ),
     "a share that nothing is held out of": (
         ("sample", *SPACE, "--held-out", 10),
-        "--held-out: expected --out beside it, got none.",
+        "--held-out: expected --out with it, got none.",
     ),
     "a checkpoint that counts no tokens": (
         ("convert", *SPACE, ARCHITECTURE, *MODEL),
-        "--checkpoint: expected --json beside it, got none.",
+        "--checkpoint: expected --json with it, got none.",
     ),
     "unknown space": (("sample", "--space", "moon"), "space: expected one of "),
     "malformed architecture": (("convert", *SPACE, "|conv~0|"), "nasbench201"),
@@ -96,11 +96,11 @@ MISTAKES = {
     ),
     "no levels": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"),
-        "--quantiles: expected three ascending",
+        "--quantiles: expected three or more ascending",
     ),
     "option before the verb": (
         ("--space", "nasbench201", "sample", "-n", 3),
-        "No such option: --space. Options stand behind the verb: nasrlm sample --space …",
+        "No such option: --space. Options come after the verb: nasrlm sample --space …",
     ),
     "no device": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "abacus"), "device: expected one that torch"),
     "no such table": (("evaluate", *MODEL, "--table", "none.csv"), "none.csv: expected a table, got no such file."),
@@ -132,11 +132,11 @@ MISTAKES = {
     ),
     "a shape of rows to predict": (
         (*STREAM, "whole.parquet", "--out", "x.parquet", "--input-shape", "1,3"),
-        "--input-shape: expected a model or a function beside it, got --table.",
+        "--input-shape: expected a model or a function with it, got --table.",
     ),
     "a seed of no samples": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--seed", 1),
-        "--seed: expected --samples beside it, got none.",
+        "--seed: expected --samples with it, got none.",
     ),
     "objectives without a name": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", ","),
@@ -152,7 +152,7 @@ MISTAKES = {
     ),
     "two levels": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".1,.5"),
-        "--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got '.1,.5'",
+        "--quantiles: expected three or more ascending levels in (0, 1), including 0.5, got '.1,.5'",
     ),
     "an answer over its question": (
         (*STREAM, "whole.parquet", "--out", "./whole.parquet"),
@@ -176,20 +176,20 @@ MISTAKES = {
     ),
     "objectives twice": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", OBJECTIVES[0], "--objectives", OBJECTIVES[1]),
-        "--objectives: expected it once, got it 2 times. Separate several by commas.",
+        "--objectives: expected it once, got it 2 times. Separate several names with commas.",
     ),
     "a row cut off": (("evaluate", *MODEL, "--table", "short.csv"), "fewer than the 6 fields that the header names"),
     "an engine of one network": (
         ("convert", *SPACE, ARCHITECTURE, "--engine", "ray"),
-        "--engine: expected --table beside it, got an architecture. It has no effect",
+        "--engine: expected --table with it, got an architecture. It has no effect",
     ),
     "a shape of a table": (
         ("convert", "--table", "table.csv", "--out", "x.parquet", "--input-shape", "1,3"),
-        "--input-shape: expected an architecture beside it, got --table.",
+        "--input-shape: expected an architecture with it, got --table.",
     ),
     "repeats of no latency": (
         ("stats", "--table", "table.csv", "--out", "x.parquet", "--repeats", 3),
-        "--repeats: expected --latency beside it, got none.",
+        "--repeats: expected --latency with it, got none.",
     ),
     "more samples than fit": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--samples", 10**10, "--json"),
@@ -330,7 +330,7 @@ def test_too_little_memory_is_one_line(nasrlm: CommandLine, monkeypatch: pytest.
 
     monkeypatch.setattr(info.Checkpoint, "from_pretrained", asking)
     said = str(error).partition("\n")[0]
-    assert_one_line(nasrlm("info"), f"expected enough memory, got too little ({said}). Ask for less at a time")
+    assert_one_line(nasrlm("info"), f"expected enough memory, got too little ({said}). Process less at a time")
 
 
 def test_code_that_ends_itself_does_not_end_a_command_as_done(
@@ -369,15 +369,15 @@ def test_an_interrupt_ends_with_its_own_status(
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
     monkeypatch.setattr(train.TrainConfig, "load", interrupted)
-    assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"
+    assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. Run the same command to continue.\n"
     monkeypatch.setattr(search.SearchConfig, "__post_init__", interrupted)
     for words in (("--out", tmp_path / "study"), (f"--out={tmp_path / 'study'}",)):
         asked = ("search", *SPACE, "--objectives", GOALS, *words)
         assert nasrlm(*asked).stderr == "nasrlm: interrupted. Nothing was stored yet.\n"
         (tmp_path / "study").mkdir(exist_ok=True)
         (tmp_path / "study" / "study.json").touch()
-        assert nasrlm(*asked).stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"
+        assert nasrlm(*asked).stderr == "nasrlm: interrupted. Run the same command with --resume to continue.\n"
         (tmp_path / "study" / "study.json").unlink()
     monkeypatch.setattr(convert, "convert_whole_table", interrupted)
     finished = nasrlm("convert", "--table", "t.csv", "--out", "texts.parquet")
-    assert finished.stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"
+    assert finished.stderr == "nasrlm: interrupted. Run the same command with --resume to continue.\n"

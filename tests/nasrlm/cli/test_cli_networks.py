@@ -53,8 +53,8 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     table = pd.read_csv(tmp_path / "chosen.csv")
     assert table["architecture"].tolist() == chosen[:3]
     assert {*table["space"], *table["split"]} == {"nasbench201", "train"}
-    assert "--held-out: expected --choose random beside it" in nasrlm(*words, "--held-out", 5).stderr
-    assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
+    assert "--held-out: expected --choose random with it" in nasrlm(*words, "--held-out", 5).stderr
+    assert "--pool: expected --choose active with it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
 
 
 def test_convert_prints_the_canonical_text(answers: Any, nasrlm: CommandLine, checkpoint: Checkpoint) -> None:
@@ -118,14 +118,14 @@ def test_what_was_timed_before_an_interrupt_is_kept(
     rows = [ARCHITECTURE, "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"]
     pd.DataFrame({"space": "nasbench201", "architecture": rows, "mine": [1, 2]}).to_csv(tmp_path / "rows.csv")
     done = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv")
-    told = f"nasrlm: {tmp_path / 'measured.csv'}: 2 networks, with 2 timed runs or more each.\nnasrlm: interrupted.\n"
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: 2 networks with at least 2 timed runs each.\nnasrlm: interrupted.\n"
     assert (done.status, done.stderr) == (130, told)
     measured = pd.read_csv(tmp_path / "measured.csv")
     assert sorted(measured["repeats"]) == [2, 3]
     assert measured["architecture"].tolist() == rows
     timed.clear()
     again = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv", "--repeats", 9)
-    assert f"{tmp_path / 'measured.partial.csv'}: 2 networks, with 2 timed runs or more each." in again.stderr
+    assert f"{tmp_path / 'measured.partial.csv'}: 2 networks with at least 2 timed runs each." in again.stderr
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "measured.csv"), measured)
     monkeypatch.setattr(runtime._LoadedModel, "run_ms", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     assert nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "none.csv").status == 130
@@ -153,7 +153,7 @@ def test_a_measured_table_keeps_what_else_stands_in_it(nasrlm: CommandLine, tmp_
     times = given.assign(seen=pd.Timestamp("2026-01-01"), repeats=3, tags=[["a"]])
     times.to_parquet(tmp_path / "given.parquet")
     found = nasrlm("measure", "--table", tmp_path / "given.parquet", "--repeats", 1, "--out", tmp_path / "x.jsonl")
-    assert "of the table it has nothing of seen, tags, latency_ms@here and 1 more." in found.stderr
+    assert "it does not keep the table's values of seen, tags, latency_ms@here and 1 more." in found.stderr
     kept = pd.read_json(tmp_path / "x.jsonl", lines=True)
     assert (kept["file"].tolist(), kept["repeats"].tolist()) == (["a.onnx"], [1])
     assert "Conv" not in shown
@@ -161,6 +161,6 @@ def test_a_measured_table_keeps_what_else_stands_in_it(nasrlm: CommandLine, tmp_
 
 def test_measurements_that_will_be_replaced_are_told_of(nasrlm: CommandLine, tmp_path: Path) -> None:
     words = ("measure", *SPACE, ARCHITECTURE, "--repeats", 1, "--out", tmp_path / "measured.csv")
-    told = f"nasrlm: {tmp_path / 'measured.csv'}: the table that is there will be replaced."
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: the existing table will be replaced."
     assert told not in nasrlm(*words).stderr
     assert told in nasrlm(*words).stderr

@@ -72,7 +72,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     )
     assert dropped.status == 0, dropped.stderr
     assert "spelled: a label is not above 0" in dropped.stdout
-    assert f"{LATENCY}: predicted as sums before and by digits from now on" in dropped.stderr
+    assert f"{LATENCY}: no longer predicted as sums but digit by digit" in dropped.stderr
     assert "costs predicted as sums: 0, " in dropped.stdout
     assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
     assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
@@ -82,7 +82,7 @@ def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand:
     words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--objectives", NOISE, "--out", "new")
     done = nasrlm(*words)
     assert done.status == 0, done.stderr
-    assert "no sum is closer: nothing is written" in done.stdout
+    assert "no sum fits better: nothing is written" in done.stdout
     assert json.loads(nasrlm(*words, "--json").stdout)["checkpoint"] is None
     assert not Path("new").exists()
 
@@ -90,11 +90,20 @@ def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--objectives", ACCURACY), f"--objectives: expected costs that the checkpoint spells, got {ACCURACY}."),
-        (("--objectives", "latency_ms@unheard"), "costs that the checkpoint spells, got latency_ms@unheard."),
+        (
+            ("--objectives", ACCURACY),
+            f"--objectives: expected costs that the checkpoint decodes digit by digit, got {ACCURACY}.",
+        ),
+        (
+            ("--objectives", "latency_ms@unheard"),
+            "costs that the checkpoint decodes digit by digit, got latency_ms@unheard.",
+        ),
         (("--table", "few.csv"), "expected 20 labels of a cost or more in rows of split valid, got fewer."),
         (("--table", "one.csv"), f"expected 20 labels of {THROUGHPUT} or more in rows of split valid, got fewer."),
-        (("--table", "accuracies.csv"), "expected labels of costs that the checkpoint spells, got none."),
+        (
+            ("--table", "accuracies.csv"),
+            "expected labels of costs that the checkpoint decodes digit by digit, got none.",
+        ),
         (("--table", "missing.csv"), "missing.csv: "),
         (("--out", "table.parquet"), "table.parquet: expected a folder for the checkpoint, got a file."),
     ],

@@ -35,7 +35,7 @@ def test_sample_draws_different_ones_as_far_as_there_are(
     told = nasrlm("sample", "--space", "nasbench_macro", "-n", count, "--out", tmp_path / "drawn.parquet").stdout
     drawn = pd.read_parquet(tmp_path / "drawn.parquet")
     splits = ", ".join(f"{(drawn['split'] == name).sum():,} {name}" for name in ("train", "valid", "test"))
-    assert told.startswith(f"{found} different architectures of {count:,} asked for ({splits}): ")
+    assert told.startswith(f"{found} different architectures of {count:,} requested ({splits}): ")
     assert drawn["architecture"].nunique() == int(found.replace(",", ""))
 
 
@@ -47,7 +47,7 @@ def test_sample_draws_different_ones_as_far_as_there_are(
         (("sample", "--space", "darts", "--out", "x.txt"), "expected a table ending in .parquet, .csv or .jsonl"),
         (("stats", "--table", "x.parquet"), "stats --table: expected --out and no architecture"),
         (("stats",), "stats: expected an architecture, or --table with --out"),
-        (("stats", "--space", "darts", "--latency", "x"), "--latency: expected --table beside it, got an architecture"),
+        (("stats", "--space", "darts", "--latency", "x"), "--latency: expected --table with it, got an architecture"),
         (
             ("stats", "--table", "none.parquet", "--out", "y.parquet"),
             "none.parquet: expected a table, got no such file",

@@ -88,8 +88,12 @@ def test_guesses_are_told(client: Any, checkpoint: Checkpoint) -> None:
     learned = replace(checkpoint, card={**checkpoint.card, "test": {SPACE.name: {}}})
     with testclient.TestClient(create_app(Predictor(learned))) as other:
         assert other.post("/predict", json=NETWORKS).json()["warning"] is None
-        assert "of nasbench_macro it can only guess" in other.post("/predict", json=asked).json()["warning"]
-        assert "can only guess" in other.post("/predict", json={"texts": ["Conv3\n"]}).json()["warning"]
+        assert (
+            "predictions for nasbench_macro may be unreliable" in other.post("/predict", json=asked).json()["warning"]
+        )
+        assert (
+            "of other spaces may be unreliable" in other.post("/predict", json={"texts": ["Conv3\n"]}).json()["warning"]
+        )
 
 
 def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
@@ -111,7 +115,7 @@ def test_a_space_of_ones_own_is_asked_by_its_name(predictor: Predictor, tmp_path
         assert "space: expected one of" in refused.json()["detail"]
     with pytest.raises(ValueError, match="spaces of different names, got two_widths twice"):
         create_app(predictor, own_spaces=[own, own])
-    with pytest.raises(ValueError, match="expected a space of your own, got nasbench201, which is served anyway"):
+    with pytest.raises(ValueError, match="expected a space of your own, got nasbench201, which is already served"):
         create_app(predictor, own_spaces=[get_space("nasbench201")])
 
 
@@ -185,7 +189,7 @@ def test_the_page_of_the_routes_needs_no_network(client: Any) -> None:
         (
             "/predict",
             {"texts": ["x", "y", "z"], "quantiles": [0.1, 0.2, 0.5, 0.9]},
-            "predict: expected up to 23 numbers to answer, got 24: 3 networks, 2 objectives, 4 quantiles.",
+            "predict: expected a response of up to 23 numbers, got 24: 3 networks, 2 objectives, 4 quantiles.",
         ),
         ("/predict", {"texts": ["x"], "quantile": 3}, "quantile: Extra inputs are not permitted, got 3"),
         ("/predict", {"texts": ["x", 3]}, "texts.1: Input should be a valid string, got 3"),
@@ -254,7 +258,7 @@ def test_half_a_body_is_not_waited_for() -> None:
 
     asyncio.run(BodyLimit(never, max_bytes=1000, max_seconds=0.01)({"type": "http"}, receive, send))
     assert sent[0]["status"] == 408
-    assert json.loads(sent[1]["body"])["detail"] == "body: expected it within 0.01 seconds, got a part of it."
+    assert json.loads(sent[1]["body"])["detail"] == "body: expected all of it within 0.01 seconds, got only a part."
 
 
 def test_connections_that_ask_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_what_tells_most_of_a_space_is_asked_by_its_address(
 
 def test_results_want_an_open_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(ValueError, match="stdout: expected it open"), results_alone():
+    with pytest.raises(ValueError, match="stdout: expected an open stream"), results_alone():
         pass
 
 
