@@ -7,18 +7,16 @@ labels are predicted, has them as executed blocks E0, E1, …, see ``nasrlm.text
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from nasrlm.text.network import has_executed_blocks
 
 
-def warn_of_lost_operations(texts: Sequence[str], space: str) -> None:
+def warn_of_lost_operations(texts: Iterable[str], space: str) -> None:
     """Warn of canonical texts of a space that was learned from measured texts."""
-    rows = [row for row, text in enumerate(texts) if "\nnetwork (" in text and not has_executed_blocks(text)]
-    if rows:
+    if any("\nnetwork (" in text and not has_executed_blocks(text) for text in texts):
         warnings.warn(
-            f"texts: expected measured texts of {space}, got {len(rows)} of {len(texts)} canonical (the first in row "
-            f"{rows[0]}), which lack operations that were measured, so predictions are worse. Give notations, or write "
-            "texts with nasrlm.to_measured_text.",
+            f"texts: expected measured texts of {space}, got canonical ones, which lack operations that were measured, "
+            "so predictions are worse. Give notations, or write texts with nasrlm.to_measured_text.",
             stacklevel=3,
         )
