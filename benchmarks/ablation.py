@@ -352,8 +352,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes-per-run", type=float, default=Config.minutes_per_run)
     parser.add_argument("--steps", type=int, default=None)
     parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=())
-    parser.add_argument("--peer", help="A checkout of regress-lm, or whatever else pip installs.")
-    parser.add_argument("--torch", default=TORCH, help="And beside it.")
+    parser.add_argument("--peer", help="Checkout of regress-lm, or another requirement that pip can install.")
+    parser.add_argument("--torch", default=TORCH, help="Requirement for the torch that pip installs with it.")
     arguments = parser.parse_args(words)
     check_counts(arguments, "rows", *([] if arguments.steps is None else ["steps"]))
     if not 0 < arguments.minutes_per_run < math.inf:

@@ -115,24 +115,32 @@ class Peer:
 def main(words: Sequence[str] | None = None) -> None:
     """Print a table, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
-    parser.add_argument("--torch", default=TORCH, help="And beside it.")
-    parser.add_argument("--size", default="1M", choices=SIZES, help="Parameters of the models, about.")
-    parser.add_argument("--space", default=Config.space, help="Whose networks the texts are of.")
-    drawn = f"How many we predict, and learn from where they are fewer than {STEPS} batches."
+    parser.add_argument("--peer", default="regress-lm==0.0.1", help="Requirement for regress-lm that pip installs.")
+    parser.add_argument("--torch", default=TORCH, help="Requirement for the torch that pip installs with it.")
+    parser.add_argument("--size", default="1M", choices=SIZES, help="Approximate number of parameters of the models.")
+    parser.add_argument("--space", default=Config.space, help="Search space of the networks whose texts are used.")
+    drawn = f"Number of texts to predict; also to train on, if they are fewer than {STEPS} batches."
     parser.add_argument("--texts", type=int, default=Config.texts, help=drawn)
-    parser.add_argument("--batch", type=int, default=Config.batch, help="Texts of a training step, on both sides.")
-    joined = "That our encoder joins behind its first layer; for texts of hundreds of tokens."
+    parser.add_argument(
+        "--batch", type=int, default=Config.batch, help="Number of texts in a training step, for both libraries."
+    )
+    joined = "Number of tokens that our encoder merges after its first layer; for texts of hundreds of tokens."
     parser.add_argument("--tokens-per-state", type=int, default=Config.model.tokens_per_state, help=joined)
-    read = f"Of regress-lm: {', '.join(CONTEXTS)}, or so many tokens."
+    read = f"Contexts of regress-lm: {', '.join(CONTEXTS)}, or numbers of tokens."
     parser.add_argument("--contexts", nargs="+", default=CONTEXTS, help=read)
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
-    busy = "For a machine with other work; then with one thread, for several wait for each other."
+    busy = (
+        "Measure processor time, on a machine with other work; use it with one thread, as several wait for each other."
+    )
     parser.add_argument("--processor-time", action="store_true", help=busy)
-    parser.add_argument("--threads", type=int, default=Config.threads, help="Of torch, on both sides.")
+    parser.add_argument(
+        "--threads", type=int, default=Config.threads, help="Number of threads of torch, for both libraries."
+    )
     parser.add_argument("--engine", default=Config.engine, choices=get_args(EngineName))
-    parser.add_argument("--compile", action="store_true", help="Training steps by torch.compile, on both sides.")
+    parser.add_argument(
+        "--compile", action="store_true", help="Run training steps with torch.compile, for both libraries."
+    )
     parser.add_argument("--json", action="store_true")
     given = vars(parser.parse_args(words))
     peer, beside, as_json = (given.pop(name) for name in ("peer", "torch", "json"))

@@ -186,22 +186,24 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("runs/search"))
     parser.add_argument("--spaces", nargs="+", default=list(GOALS), choices=list(GOALS))
-    objectives = "of a single space, instead of its usual ones"
+    objectives = "objectives of a single space, instead of its default ones"
     parser.add_argument("--objectives", default="", metavar="max:NAME,min:NAME", help=objectives)
-    parser.add_argument("--methods", nargs="+", default=[], help=f"of {', '.join(ALONE)}, and of --rlm")
+    parser.add_argument(
+        "--methods", nargs="+", default=[], help=f"methods to run: some of {', '.join(ALONE)} and the names in --rlm"
+    )
     parser.add_argument(
         "--rlm",
         nargs="+",
         default=["rlm="],
         metavar="NAME=FOLDER",
-        help="guided by a checkpoint; NAME= is the released",
+        help="methods guided by a checkpoint; NAME= uses the released checkpoint",
     )
     parser.add_argument("--seeds", type=int, default=Config.seeds)
     parser.add_argument("--budget", type=int, default=Config.budget)
     parser.add_argument("--counts", type=int, nargs="+", default=Config.counts)
     given = parser.parse_args(words)
     if given.objectives and len(given.spaces) != 1:
-        raise ValueError(f"--objectives: expected one space beside it, got {', '.join(given.spaces)}. Name it.")
+        raise ValueError(f"--objectives: expected a single space in --spaces, got {', '.join(given.spaces)}. Give one.")
     config = Config(
         tables=given.tables,
         out=given.out,

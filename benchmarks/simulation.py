@@ -222,9 +222,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--checkpoint", type=Path, default=None)
     parser.add_argument("--counts", type=int, nargs="+", default=Config.counts)
     parser.add_argument("--seeds", type=int, nargs="+", default=Config.seeds)
-    no_adapt = "the checkpoint does not learn from results"
+    no_adapt = "do not let the checkpoint learn from results"
     parser.add_argument("--no-adapt", dest="adapt", action="store_false", help=no_adapt)
-    graphs = "unknown objectives are learned by features of all networks' graphs too"
+    graphs = "learn unknown objectives from features of all networks' graphs too"
     parser.add_argument("--graphs", action="store_true", help=graphs)
     parser.add_argument("--arms", nargs="+", default=Config.arms, choices=tuple(ARMS))
     given = vars(parser.parse_args(words))

@@ -47,7 +47,7 @@ COMMANDS = {
     ),
     "search, objectives": (
         ["--spaces", "nasbench201", "mnasnet", "--objectives", GOALS],
-        "--objectives: expected one space beside it, got nasbench201, mnasnet. Name it.",
+        "--objectives: expected a single space in --spaces, got nasbench201, mnasnet. Give one.",
     ),
     "search, counts": (["--counts", "25", "0"], "--counts: expected 1 or more, got 0."),
     "simulation, counts": (
