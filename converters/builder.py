@@ -107,7 +107,7 @@ class GraphBuilder:
         """Concatenation along the channel axis."""
         shapes = [self.shapes[x] for x in operands]
         if len({(shape[:1], shape[2:]) for shape in shapes}) != 1 or min(map(len, shapes)) < 2:
-            raise ValueError(f"GraphBuilder.concat: expected shapes alike but for channels, got {shapes}.")
+            raise ValueError(f"GraphBuilder.concat: expected shapes that differ only in channels, got {shapes}.")
         batch, _, *size = shapes[0]
         shape = (batch, sum(map(self.channels, operands)), *size)
         return self._append("Concat", operands, shape, _attributes(axis=1))
@@ -132,8 +132,8 @@ class GraphBuilder:
         shape = list(self.shapes[x])
         if not len(set(axes)) == len(axes) == len(starts) == len(ends) or not set(axes) <= set(range(len(shape))):
             raise ValueError(
-                f"GraphBuilder.slice: expected a start and an end for each of some of the {len(shape)} axes, "
-                f"got axes {axes}, starts {starts}, ends {ends}."
+                f"GraphBuilder.slice: expected different axes among {len(shape)}, each with a start and an end, got "
+                f"axes {axes}, starts {starts}, ends {ends}."
             )
         for axis, start, end in zip(axes, starts, ends, strict=True):
             if not 0 <= start < end <= shape[axis]:
@@ -151,7 +151,7 @@ class GraphBuilder:
     def add(self, *operands: str) -> str:
         """Sum of one or more values of the same shape."""
         if len({self.shapes[x] for x in operands}) != 1:
-            raise ValueError(f"GraphBuilder.add: expected one shape, got {[self.shapes[x] for x in operands]}.")
+            raise ValueError(f"GraphBuilder.add: expected equal shapes, got {[self.shapes[x] for x in operands]}.")
         return self._append("Sum", operands, self.shapes[operands[0]])
 
     def identity(self, x: str) -> str:

@@ -37,7 +37,7 @@ def read_array(tensor: TensorProto) -> Array:
     Raises:
         OnnxModelError: the number of elements does not agree with the shape.
     """
-    with one_line_errors(f"tensor {tensor.name!r}: expected as many numbers as its shape says"):
+    with one_line_errors(f"tensor {tensor.name!r}: expected as many numbers as its shape requires"):
         return numpy_helper.to_array(tensor)
 
 

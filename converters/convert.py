@@ -50,11 +50,13 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
     An exception raised while building gets the architecture's notation as a note.
     """
     if not isinstance(space, SearchSpace):
-        raise ValueError(f"to_graph: expected a search space, got {space!r:.60}. spaces.get_space opens one by name.")
+        raise ValueError(
+            f"to_graph: expected a search space, got {space!r:.60}. Load one by name with spaces.get_space."
+        )
     if isinstance(architecture, str) and not _is_users(space):
         raise ValueError(
-            f"to_graph: expected an architecture of {space.name}, got text, {architecture[:60]!r}. "
-            "The space's method parse makes one of a notation."
+            f"to_graph: expected an architecture of {space.name}, got text, {architecture[:60]!r}. Convert a notation "
+            "with the space's method parse."
         )
     try:
         graph = _built(space, architecture)
@@ -181,7 +183,7 @@ def checked(onnx_text: str, name: str = "model") -> str:
     try:
         to_model(onnx_text)
     except OnnxTextError as e:
-        raise OnnxModelError(f"{name}: expected a network that ONNX text can say, got another. {e}") from e
+        raise OnnxModelError(f"{name}: expected a network that ONNX text can represent, got another. {e}") from e
     return onnx_text
 
 

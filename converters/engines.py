@@ -113,10 +113,12 @@ def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) 
     except BrokenProcessPool as e:
         if not started.is_set() and (method := multiprocessing.get_start_method()) != "fork":
             raise RuntimeError(
-                "workers: expected one that started, got one that ended before. Put what your program does below "
-                f'`if __name__ == "__main__":`, since workers import its file (start method {method}).'
+                "workers: expected one that starts, got one that exited before. Put the code of your program below "
+                f'`if __name__ == "__main__":`, because workers import its file (start method {method}).'
             ) from e
-        raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
+        raise RuntimeError(
+            "workers: expected all to keep running, got one that was killed. Was there too little memory?"
+        ) from e
     except BaseException:
         # The results are not needed, and a second Ctrl-C while waiting for them would leave the workers hanging.
         # SIGKILL: with an inherited SIGTERM handler, the signal may reach a thread that does not wake the worker.

@@ -24,8 +24,8 @@ def whole(number: Any, least: int | None = None) -> int:
     found = number if type(number) is int else _own_integer(number)
     if least is not None and found < least:
         raise ValueError(
-            f"GraphBuilder: expected a whole number of {least} or more, got {found}. "
-            f"Where it is computed, max({least}, ...) keeps it in range."
+            f"GraphBuilder: expected a whole number of {least} or more, got {found}. If it is computed, use "
+            f"max({least}, ...) to keep it in range."
         )
     return found
 
@@ -35,7 +35,7 @@ def _own_integer(number: Any) -> int:
         return int(index(number))
     except TypeError as e:
         raise ValueError(
-            f"GraphBuilder: expected a whole number, got {number!r}. Make one of it, as int(16 * 1.5) does."
+            f"GraphBuilder: expected a whole number, got {number!r}. Convert it, for example with int(16 * 1.5)."
         ) from e
 
 
@@ -61,7 +61,8 @@ def convolution(
     batch, channels, *size = image(shape)
     if channels % groups or out_channels % groups:
         raise ValueError(
-            f"convolution: expected numbers of channels that {groups} groups divide, got {channels} and {out_channels}."
+            f"convolution: expected numbers of channels divisible by {groups} groups, got {channels} and "
+            f"{out_channels}."
         )
     spelled = attributes(
         dilations=(dilation, dilation) if dilation > 1 else None,
@@ -80,7 +81,7 @@ def pool(
     """Return output shape and attributes of a pool, without attributes that do not change the result."""
     batch, channels, *size = image(shape)
     if padding >= kernel:  # a window could contain nothing but padding
-        raise ValueError(f"pool: expected less padding than {kernel}, which is its kernel, got {padding}.")
+        raise ValueError(f"pool: expected padding below {kernel}, the size of its kernel, got {padding}.")
     pairs = (kernel, kernel), (stride, stride), (padding, padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
     spelled = attributes(
@@ -105,7 +106,7 @@ def _num_windows(
         span = n + 2 * p - k
         windows = span // s + 1
         if span < 0:
-            raise ValueError(f"window: expected at most {n + 2 * p} pixels, which is what there is, got one of {k}.")
+            raise ValueError(f"window: expected at most {n + 2 * p} pixels, the size of the padded input, got {k}.")
         one_more = ceil_mode and span % s and windows * s < n + p
         counts.append(windows + 1 if one_more else windows)
     return counts
@@ -114,5 +115,5 @@ def _num_windows(
 def image(shape: Shape) -> Shape:
     """Return ``shape`` if it has the four axes of an image; raise ValueError otherwise."""
     if len(shape) != 4:
-        raise ValueError(f"window: expected four axes to slide over, batch, channels, height and width, got {shape}.")
+        raise ValueError(f"window: expected an input of four axes (batch, channels, height, width), got {shape}.")
     return shape

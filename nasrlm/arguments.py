@@ -94,8 +94,8 @@ def refuse_unknown(objective: str, known: Collection[str]) -> None:
         close = difflib.get_close_matches(objective, known, n=3, cutoff=0.5)
         hint = f"Did you mean {', '.join(close)}?" if close else "`nasrlm info` lists them."
         raise ValueError(
-            f"objective: expected one of the checkpoint's {len(known)}, got {objective!r}. {hint} "
-            "New ones are learned by `nasrlm adapt`; name the checkpoint that it wrote."
+            f"objective: expected one of the checkpoint's {len(known)} objectives, got {objective!r}. {hint} To add "
+            "an objective, run `nasrlm adapt` and use the checkpoint that it writes."
         )
 
 
@@ -111,7 +111,7 @@ def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[
         raise ValueError(f"values: expected numbers, got {repr(given)[:60]}.") from e
     if values.shape != (len(texts), len(objectives)):
         raise ValueError(
-            f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
+            f"values: expected one per text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
         )
     return values
 
@@ -137,7 +137,8 @@ def known_values(
         if name not in objectives or listed is None or len(listed) != len(texts):
             got = repr(values)[:40] if listed is None else len(listed)
             raise ValueError(
-                f"known: expected one value a text ({len(texts)}) of {', '.join(objectives)}, got {got} of {name!r}."
+                f"known: expected one value per text ({len(texts)}) for {', '.join(objectives)}, got {got} for "
+                f"{name!r}."
             )
         given[:, list(objectives).index(name)] = _finite_or_nan(name, listed)
     return given
@@ -150,11 +151,11 @@ def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
     except (TypeError, ValueError):
         given = np.full(len(values), np.inf)
     if given.ndim != 1 or np.isinf(given).any():
-        raise ValueError(f"known: expected finite numbers of {name}, or NaN where there is none, got others.")
+        raise ValueError(f"known: expected finite numbers for {name}, or NaN where there is none, got other values.")
     objective = Objective.parse(name)
     beyond = given[~objective.allows(given)]
     if len(beyond):
-        raise ValueError(f"known: expected {objective.range_in_words} of {name}, got {beyond[0]:g}. Give NaN instead.")
+        raise ValueError(f"known: expected {objective.range_in_words} for {name}, got {beyond[0]:g}. Give NaN instead.")
     return given
 
 

@@ -38,12 +38,10 @@ def predict_by_space(
         ValueError: as ``Predictor.predict``, or there are not as many spaces as texts.
     """
     if isinstance(spaces, str) or not isinstance(spaces, Iterable):
-        raise ValueError(
-            f"spaces: expected one of each text, got {spaces!r:.60}. For a single space there is of_space."
-        )
+        raise ValueError(f"spaces: expected one for each text, got {spaces!r:.60}. For a single space, use of_space.")
     listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):
-        raise ValueError(f"spaces: expected one of each of {len(texts)} texts, got {len(listed)}.")
+        raise ValueError(f"spaces: expected one for each of {len(texts)} texts, got {len(listed)}.")
     # NaN, which stands for a missing name in pandas, does not equal itself.
     named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
     of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # without texts, all

@@ -69,11 +69,11 @@ def read_calibration(stored: object) -> Calibration:
         ValueError: an objective has neither no level nor one for every level of LEVELS, in [0, 1] and not descending.
     """
     if not isinstance(stored, dict):
-        raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
+        raise ValueError(f"calibration: expected levels by objective, got {type(stored).__name__}.")
     for name, levels in stored.items():
         known = isinstance(levels, list) and all(isinstance(level, int | float) and 0 <= level <= 1 for level in levels)
         if not known or len(levels) not in (0, len(LEVELS)) or levels != sorted(levels):
-            wanted = f"{len(LEVELS)} levels in [0, 1] that do not descend"
+            wanted = f"{len(LEVELS)} non-decreasing levels in [0, 1]"
             raise ValueError(f"calibration of {name}: expected {wanted}, got {str(levels)[:40]}.")
     return stored
 

@@ -198,7 +198,7 @@ def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
     splits = _filled(frame["split"], "train")
     if (unknown := ~splits.isin(SPLITS)).any():
         row, split = next(splits[unknown].items())
-        raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {split!r} in row {row}.")
+        raise ValueError(f"column split: expected {', '.join(SPLITS)} or an empty value, got {split!r} in row {row}.")
     return splits
 
 

@@ -52,11 +52,13 @@ def only_one_in(folder: Path, work: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise BusyFolderError(
-            f"{folder}: expected a folder that no other {work} works in, got one of a {work} that runs. "
-            "Wait for it, or choose another folder."
+            f"{folder}: expected a folder that no other {work} uses, got one that a running {work} uses. Wait for it, "
+            "or choose another folder."
         ) from None
     except OSError as error:
-        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
+        raise OSError(
+            f"{folder}: expected a folder that can be created, got {error.strerror}. Choose another."
+        ) from error
     try:
         yield
     finally:
@@ -96,7 +98,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
             raise  # not about this file
         full = e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        advice = "Free some space." if full else "Name a folder you may write."
+        advice = "Free some space." if full else "Choose a folder that you may write to."
         raise UnwritableError(f"{path}: expected to write this file, got {e.strerror}. {advice}") from e
     finally:
         if temporary is not None:
@@ -119,7 +121,7 @@ def check_table_path(path: Path) -> None:
         ending = path.suffix or "no ending"
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
     if path.is_dir():
-        raise ValueError(f"{path}: expected a table to write, got a folder. Name another.")
+        raise ValueError(f"{path}: expected a table to write, got a folder. Choose another path.")
     check_folder(path.parent)
 
 
@@ -130,7 +132,7 @@ def check_not_read(out: Path, *given: Path | str | None) -> None:
         ValueError: it is one of them.
     """
     if any(x is not None and Path(x).resolve() == out.resolve() for x in given):
-        raise ValueError(f"{out}: expected another file than the one that is read, got the same.")
+        raise ValueError(f"{out}: expected an output file other than the input, got the same file.")
 
 
 def file_digest(path: Path) -> str:
@@ -153,7 +155,7 @@ def check_folder(folder: Path) -> None:
     try:
         tempfile.TemporaryDirectory(dir=nearest).cleanup()
     except OSError as e:
-        raise OSError(f"{folder}: expected a folder that can be written, got {e.strerror}. Name another.") from e
+        raise OSError(f"{folder}: expected a folder that can be written, got {e.strerror}. Choose another.") from e
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:

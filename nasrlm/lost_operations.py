@@ -17,6 +17,6 @@ def warn_of_lost_operations(texts: Iterable[str], space: str) -> None:
     if any("\nnetwork (" in text and not has_executed_blocks(text) for text in texts):
         warnings.warn(
             f"texts: expected measured texts of {space}, got canonical ones, which lack operations that were measured, "
-            "so predictions are worse. Give notations, or write texts with nasrlm.to_measured_text.",
+            "so predictions are less accurate. Give notations, or convert with nasrlm.to_measured_text.",
             stacklevel=3,
         )

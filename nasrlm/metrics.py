@@ -116,8 +116,8 @@ def _columns(
 ) -> FloatArray | Any:
     if predicted.shape != measured.shape or predicted.ndim not in (1, 2):
         raise ValueError(
-            f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}. Two of shape "
-            "(N,) are of one objective."
+            f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}. For a single "
+            "objective, give two arrays of shape (N,)."
         )
     if predicted.ndim == 1:
         return _columns(predicted[:, None], measured[:, None], correlation).item()

@@ -138,15 +138,15 @@ def _told_sums(checkpoint: Checkpoint) -> list[str]:
 def _validated(checkpoint: Checkpoint) -> str:
     """Say, in words, what the valid split was used for."""
     if checkpoint.calibration or any(checkpoint.calibration_by_space.values()):
-        return "Stopped and calibrated by the valid split"
+        return "Stopped early and calibrated on the valid split"
     if checkpoint.model.config.head == "mse":
         return "Without intervals"
-    return "Of the last step, its intervals not calibrated: no valid row had a label"
+    return "Weights of the last step, with intervals that are not calibrated: no valid row had a label"
 
 
 def _own_encoders(spaces: Iterable[str]) -> list[str]:
     names = ", ".join(sorted(spaces))
-    return [f"Networks of {names} are read by encoders of their own, kept in 8 bits."] if names else []
+    return [f"Networks of {names} have encoders of their own, stored in 8 bits."] if names else []
 
 
 def _earlier_steps(config: TrainConfig) -> list[Step]:
@@ -172,8 +172,8 @@ def _card(
         f"that reads {reads} and predicts {len(result.checkpoint.objectives)} objectives.",
         *_own_encoders(result.checkpoint.encoders),
         "",
-        "Of networks unlike those it has learned from it can only guess, and its intervals do not show that. Units are "
-        "in the names: `metric_unit@context`, accuracies in percent.",
+        "For networks unlike those it has learned from, its predictions may be unreliable, and its intervals do not "
+        "show that. Units are in the names: `metric_unit@context`, accuracies in percent.",
         "",
         *[f"- {in_words(step)}." for step in steps],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",

@@ -35,11 +35,14 @@ def checked_space(space: Any, known: Collection[str]) -> str:
     """
     name = getattr(space, "address", space)
     if not isinstance(name, str) or isinstance(space, type):
-        raise ValueError(f"space: expected a space or its name, got {space!r:.60}. spaces.get_space opens one.")
+        raise ValueError(f"space: expected a space or its name, got {space!r:.60}. Load one with spaces.get_space.")
     if name not in known and _REGISTERED.fullmatch(name):
         for other in known:
             if _letters(name) in map(_letters, file_and_class(other).split(".py:")) and _letters(name):
-                what = f"space: expected {other}, got {name}: answers are guesses. Spell it alike."
+                what = (
+                    f"space: expected {other}, got {name}, which the model does not know: predictions may be "
+                    "unreliable. Use the known name."
+                )
                 warnings.warn(what, stacklevel=3)
     return known_as(name, known)
 

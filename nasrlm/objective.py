@@ -189,8 +189,8 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
     objectives = np.asarray(objectives, dtype=np.float64)
     if objectives.ndim != 2 or objectives.shape[1] != len(goals):
         raise ValueError(
-            f"losses: expected (N, {len(goals)}) values, one column a goal, got shape {objectives.shape}. "
-            f"Goals: {', '.join(map(str, goals))}."
+            f"losses: expected (N, {len(goals)}) values, one column per goal, got shape {objectives.shape}. Goals: "
+            f"{', '.join(map(str, goals))}."
         )
     losses: FloatArray = objectives * np.array([-1.0 if goal.maximise else 1.0 for goal in goals])
     return losses + 0.0  # a maximised zero becomes 0.0 instead of -0.0

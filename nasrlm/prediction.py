@@ -59,7 +59,9 @@ class Prediction:
             ValueError: 0.5 is not among the quantiles.
         """
         if 0.5 not in self.quantiles:
-            raise ValueError(f"prediction: expected 0.5 among the quantiles, got {self.quantiles}. Ask for it.")
+            raise ValueError(
+                f"prediction: expected 0.5 among the quantiles, got {self.quantiles}. Add it when predicting."
+            )
         return self.values[:, :, self.quantiles.index(0.5)]
 
     @property

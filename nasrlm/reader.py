@@ -137,8 +137,9 @@ class TextReader:
         """Warn of single-line texts that look like a notation or a file name, if the model was trained on ONNX text."""
         if self._tokenizer.reads_onnx and any("\n" not in text and not text.isalpha() for text in texts):
             warnings.warn(
-                "texts: expected canonical ONNX text, such as the model has learned, got a line like a notation or the "
-                "name of a file: answers to it mean nothing. nasrlm.to_measured_text writes that of an architecture.",
+                "texts: expected canonical ONNX text, on which the model was trained, got a line that looks like a "
+                "notation or a file name: predictions for it are meaningless. Convert architectures with "
+                "nasrlm.to_measured_text.",
                 stacklevel=3,
             )
 
@@ -184,7 +185,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
             try:
                 text.encode()
             except UnicodeEncodeError as e:  # half a surrogate pair, which JSON can contain
-                raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
+                raise ValueError(f"texts: expected text that UTF-8 can encode, got {e.reason} in row {row}.") from e
     return listed
 
 

@@ -59,7 +59,7 @@ def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, An
     try:
         call = ast.parse(notation.strip(), mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("no call with keywords alone")
+            raise ValueError("not a call with only keyword arguments")
         found = {str(keyword.arg): _literal(keyword.value) for keyword in call.keywords}
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise ArchitectureError(

@@ -96,7 +96,7 @@ def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
         ArchitectureError: raised by the returned function if hardly any combination of genes is valid.
     """
     if not len(given):
-        raise ValueError(f"{space.name}: expected architectures to draw like, got none.")
+        raise ValueError(f"{space.name}: expected architectures as a model for the draws, got none.")
     genotypes = np.array(given)
     columns = np.arange(genotypes.shape[1])
     first: dict[bytes, int] = {}
@@ -109,7 +109,9 @@ def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
                 return space.decode(genotypes[rows[leaders], columns].tolist())
             except ArchitectureError:
                 continue
-        raise ArchitectureError(f"{space.name}: expected architectures, got none of {TRIES} draws like those given.")
+        raise ArchitectureError(
+            f"{space.name}: expected an architecture that resembles those given, got none in {TRIES} draws."
+        )
 
     return sample
 

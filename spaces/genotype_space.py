@@ -124,7 +124,8 @@ class GenotypeSpace(SearchSpace[Choices]):
                 return architecture.values
             got = dict(zip(architecture.names, architecture, strict=False))
         raise ArchitectureError(
-            f"{self.name}: expected an architecture, as decode and parse give it, got {shown(got)}. {self.gene_help}"
+            f"{self.name}: expected an architecture, as returned by decode and parse, got {shown(got)}. "
+            f"{self.gene_help}"
         )
 
 

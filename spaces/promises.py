@@ -50,7 +50,7 @@ def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
         yield f"expected a line of text from format, got {shown(notation)}"
     genotype = space.encode(architecture)
     if not _is_genotype(genotype, space.gene_sizes):
-        yield f"expected a tuple of an integer a gene from encode, got {shown(genotype)}"
+        yield f"expected a tuple with one integer per gene from encode, got {shown(genotype)}"
     key = space.architecture_key(architecture)
     if not _is_line(key):
         yield f"expected a line of text from architecture_key, got {shown(key)}"
@@ -61,10 +61,10 @@ def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
     for spelling, back, method in ways:
         with contextlib.suppress(Exception):  # it surfaces when the method is used
             if (read := back(spelling)) != architecture:
-                wanted = f"what equals {shown(architecture)} from {method} of {shown(spelling)}"
+                wanted = f"a result equal to {shown(architecture)} from {method} of {shown(spelling)}"
                 yield f"expected {wanted}, got {shown(read)}"
     if (again := space.architecture_key(architecture)) != key:
-        yield f"expected one architecture_key of one architecture, got {shown(key)} and {shown(again)}"
+        yield f"expected a single architecture_key per architecture, got {shown(key)} and {shown(again)}"
 
 
 def _is_line(value: object) -> bool:

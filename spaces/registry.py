@@ -122,7 +122,8 @@ def check_name(space: SearchSpace[Any]) -> None:
     plain = space.space if isinstance(space, Spellings) else space
     if space.name in REGISTRY and space.address == space.name and not isinstance(plain, type(get_space(space.name))):
         raise UnknownSpaceError(
-            f"space {type(space).__name__}: expected a name of its own, got {space.name}, another's. Rename it."
+            f"space {type(space).__name__}: expected a unique name, got {space.name}, which another space has. Rename "
+            "it."
         )
 
 
@@ -131,17 +132,17 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
         space = space_class(**options)
     except TypeError as error:
         raise UnknownSpaceError(
-            f"space {name}: expected a class that can be made with options {options}, got {error}. "
-            f"See the arguments and abstract methods of {space_class.__name__}."
+            f"space {name}: expected a class that can be created with options {options}, got {error}. See the "
+            f"arguments and abstract methods of {space_class.__name__}."
         ) from error
     except OSError as error:
         raise UnknownSpaceError(
-            f"space {name}: expected a class that can be made, got {type(error).__name__}: {error}."
+            f"space {name}: expected a class that can be created, got {type(error).__name__}: {error}."
         ) from error
     missing = [attribute for attribute in REQUIRED_ATTRIBUTES if not hasattr(space, attribute)]
     if missing:
         raise UnknownSpaceError(
-            f"space {name}: expected attributes {', '.join(REQUIRED_ATTRIBUTES)}, got none called "
+            f"space {name}: expected attributes {', '.join(REQUIRED_ATTRIBUTES)}, got none named "
             f"{', '.join(missing)}. Set them in the class."
         )
     space._address = name
@@ -180,8 +181,8 @@ def _installed_class(name: str) -> type[SearchSpace[Any]]:
         loaded = entry.load()
     except (Exception, SystemExit) as error:
         raise UnknownSpaceError(
-            f"space {name}: expected to load {entry.value}, as an installed package registers it, "
-            f"got {type(error).__name__}: {error}. Mend or uninstall that package."
+            f"space {name}: expected to load {entry.value}, as an installed package registers it, got "
+            f"{type(error).__name__}: {error}. Fix or uninstall that package."
         ) from error
     return _checked_class(loaded, name)
 
@@ -206,7 +207,7 @@ def _letters(name: str) -> str:
 def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:
     if not (isinstance(found, type) and issubclass(found, SearchSpace)):
         raise UnknownSpaceError(
-            f"space {name}: expected a subclass of spaces.SearchSpace, got {found!r}. Derive it from that."
+            f"space {name}: expected a subclass of spaces.SearchSpace, got {found!r}. Derive the class from it."
         )
     return found
 

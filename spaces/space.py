@@ -199,6 +199,6 @@ class SearchSpace(ABC, Generic[A]):
         for architecture in architectures:
             return architecture
         raise ValueError(
-            f"{self.name} {method}: expected a valid architecture among the genotypes tried, got none. "
-            f"Write the space's own {method}."
+            f"{self.name} {method}: expected a valid architecture among the genotypes tried, got none. Override "
+            f"{method} in the space."
         )

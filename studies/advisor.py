@@ -77,10 +77,13 @@ class Advisor(Generic[A]):
         read_goals = parsed("gate", "goals", goals, Goal)
         read_constraints = parsed("gate", "constraints", constraints, Constraint)
         if isinstance(space, type):
-            raise ValueError(f"gate: expected a space, got the class {space.__name__}. Make one: {space.__name__}().")
+            raise ValueError(
+                f"gate: expected a space, got the class {space.__name__}. Create an instance: {space.__name__}()."
+            )
         if predictor is not None and not hasattr(predictor, "predict"):
             raise ValueError(
-                f"gate: expected a predictor, got {predictor!r:.80}. Of a folder: nasrlm.Predictor.from_pretrained(it)."
+                f"gate: expected a predictor, got {predictor!r:.80}. To load a folder, use "
+                "nasrlm.Predictor.from_pretrained(folder)."
             )
         named: SearchSpace[A] = opened(space)
         check_name(named)
@@ -103,7 +106,7 @@ class Advisor(Generic[A]):
                 continue
             if near := nearly_known(name, self._predictor.objectives, ALIKE):
                 warn_caller(
-                    f"gate: expected an objective that the predictor knows, got {name}: it has to be learned from "
+                    f"gate: expected an objective that the predictor knows, got {name}, which must be learned from "
                     f"results. Did you mean {near}?"
                 )
 
@@ -144,8 +147,9 @@ class Advisor(Generic[A]):
         unknown = [name for name in self.objectives if name not in self._learning.model.predictor.objectives]
         if unknown and not self.learns:
             raise ValueError(
-                f"gate: expected a predictor of {', '.join(self.objectives)}, got none of {', '.join(unknown)}. "
-                "Let it learn from the results: make its adapt_callback() before it is asked."
+                f"gate: expected a predictor that knows {', '.join(self.objectives)}, got one without "
+                f"{', '.join(unknown)}. Let it learn from the results: create its adapt_callback() before using the "
+                "gate."
             )
         return not unknown
 
@@ -214,9 +218,9 @@ class Advisor(Generic[A]):
             objective = Objective.parse(name)
             is_possible = bool(np.isfinite(value) and objective.allows(value))
             kept.append(value if is_possible else np.nan)
-            told = f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. "
+            told = f"gate: expected {objective.range_in_words} for {name}, got {value:g} from {whose}. "
             if np.isfinite(value) and not is_possible:
-                self.warn_once(IMPOSSIBLE, f"{told}The gate leaves such results out.")
+                self.warn_once(IMPOSSIBLE, f"{told}The gate ignores such results.")
             if is_possible and objective.seems_fraction(value):
                 self.warn_once("fractions", f"{told}If it is a fraction, give {100 * value:g}.")
         return kept
@@ -225,9 +229,9 @@ class Advisor(Generic[A]):
         if self.gate.guessed:
             self.warn_once(
                 "guesses",
-                f"gate: expected a predictor that has learned {', '.join(sorted(self.gate.guessed))} of networks of "
-                f"{self.space.name}, got one that can only guess: nothing is pruned by it. Let it learn from the "
-                "results: make adapt_callback() before it is asked.",
+                f"gate: expected a predictor trained on {', '.join(sorted(self.gate.guessed))} of networks of "
+                f"{self.space.name}, got one that was not: its predictions may be unreliable, so they prune nothing. "
+                "Let it learn from the results: create adapt_callback() before using the gate.",
             )
 
     def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:

@@ -19,7 +19,7 @@ def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) 
     if known is None and space.size > MAX_LOOKED_AT:
         raise ValueError(
             f"exhaustive: expected a space of at most {MAX_LOOKED_AT:,} architectures, got {space.name} with "
-            f"{space.size:.2g}. Search without it."
+            f"{space.size:.2g}. Search without exhaustive."
         )
     architectures = map(space.representative, space.enumerate() if known is None else known)
     return {space.architecture_key(architecture): architecture for architecture in architectures}

@@ -102,34 +102,36 @@ class SearchConfig:
         object.__setattr__(self, "constraints", parsed("search", "constraints", self.constraints, Constraint))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
-            raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")
+            raise ValueError(f"search: expected goals on different objectives, got {names}. Give each objective once.")
         for name, least in (("trials", 1), ("population_size", 2), ("seed", 0)):
             object.__setattr__(self, name, checked_whole(f"search: {name}", getattr(self, name), least))
         given = [*self.earlier_trials, self.trials]
         if given != sorted(set(given)):
             raise ValueError(
-                f"search: expected earlier_trials that ascend, below {self.trials}, got "
-                f"{', '.join(map(str, self.earlier_trials))}. They are a resumed study's own."
+                f"search: expected ascending earlier_trials below {self.trials}, got "
+                f"{', '.join(map(str, self.earlier_trials))}. They are set when a study is resumed."
             )
         if self.sampler not in SAMPLERS.get(self.engine, ()):
             known = "; ".join(f"{engine}: {', '.join(samplers)}" for engine, samplers in SAMPLERS.items())
             raise ValueError(
-                f"search: expected an engine with one of its samplers, got {self.engine} with {self.sampler}. "
-                f"There are {known}."
+                f"search: expected an engine with one of its samplers, got {self.engine} with {self.sampler}. Choose "
+                f"from {known}."
             )
         if self.sampler == "smsemoa" and len(self.goals) < 2:
-            raise ValueError("search: expected two goals or more with smsemoa, got one. Use nsga2.")
+            raise ValueError("search: expected two or more goals with smsemoa, got one. Use nsga2.")
         if self.guide is None and len(self.warm_start) > self.population_size:
             raise ValueError(
                 f"search: expected a warm start of at most one population ({self.population_size}), got "
                 f"{len(self.warm_start)} architectures. Leave some out, or make the population larger."
             )
         if self.twins not in TWINS:
-            raise ValueError(f"search: expected twins of {', '.join(TWINS)}, got {self.twins!r}. Name one.")
+            raise ValueError(f"search: expected twins to be one of {', '.join(TWINS)}, got {self.twins!r}. Choose one.")
         if self.guide is not None:
             levels_of(self.guide.risk, self.objectives)
         if self.storage is not None and self.engine != "optuna" and self.guide is None:
-            raise ValueError(f"search: expected engine optuna with a storage, got {self.engine}. Leave it out.")
+            raise ValueError(
+                f"search: expected engine optuna with a storage, got {self.engine}. Leave the storage out."
+            )
 
     @property
     def objectives(self) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def check_met_together(constraints: Sequence[Constraint]) -> None:
         most = min([high, *(bound.bound for bound in own if bound.at_most)])
         if least > most:
             raise ValueError(
-                f"constraint: expected bounds of {name} that a value can meet, got {', '.join(map(str, own))}. "
+                f"constraint: expected bounds of {name} that can be met together, got {', '.join(map(str, own))}. "
                 "Leave one out."
             )
 

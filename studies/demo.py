@@ -76,7 +76,7 @@ def _remove_earlier(out: Path, config: SearchConfig) -> None:
         return
     recorded = read_study(out)["config"]
     if {**recorded, **_FREE} != {**config.to_dict(), **_FREE}:
-        raise StudyError(f"{out}: expected no study, or that of an earlier demo, got another. Name another --out.")
+        raise StudyError(f"{out}: expected no study, or that of an earlier demo, got another. Choose another --out.")
     for name in (STUDY_FILE, HISTORY_FILE, FRONT_FILE, MEASURED_FILE):
         (out / name).unlink(missing_ok=True)
 

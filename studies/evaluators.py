@@ -230,8 +230,8 @@ class FunctionEvaluator(Generic[A]):
         answer = self._with_counts(self.function(notation), notation)
         if isinstance(answer, Mapping) and (lacking := [name for name in self.objectives if name not in answer]):
             raise ValueError(
-                f"evaluator: expected an answer for each of {', '.join(self.objectives)}, got none for "
-                f"{', '.join(lacking)} of {notation}: {shown(answer)}. Answer NaN where there is no result."
+                f"evaluator: expected a value for each of {', '.join(self.objectives)}, got none for "
+                f"{', '.join(lacking)} of {notation}: {shown(answer)}. Return NaN where there is no result."
             )
         try:
             values = [_number(answer[name]) for name in self.objectives]
@@ -241,14 +241,15 @@ class FunctionEvaluator(Generic[A]):
         if any(abs(value) > MAX_LABEL for value in values):
             raise ValueError(
                 f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
-                f"got {shown(answer)} for {notation}. Beyond {MAX_LABEL:g} no number counts: answer NaN for no result."
+                f"got {shown(answer)} for {notation}. Numbers beyond {MAX_LABEL:g} are not accepted: return NaN for "
+                "no result."
             )
         for name, value in zip(self.objectives, values, strict=True):
             objective = Objective.parse(name)
             if not objective.allows(value):
                 raise ValueError(
-                    f"evaluator: expected {objective.range_in_words} for {name}, got {value:g} for {notation}. "
-                    "Answer NaN where there is no result."
+                    f"evaluator: expected {objective.range_in_words} for {name}, got {value:g} for {notation}. Return "
+                    "NaN where there is no result."
                 )
         return values
 
@@ -264,8 +265,8 @@ class FunctionEvaluator(Generic[A]):
         for name, value in zip(self.objectives, values, strict=True):
             if Objective.parse(name).seems_fraction(value):
                 return (
-                    f"evaluator: expected accuracies in percent, 0 to 100, got {value:g} for {name} of {notation}. "
-                    f"If it is a fraction, let the function answer {100 * value:g}."
+                    f"evaluator: expected accuracies in percent, 0 to 100, got {value:g} for {name} of {notation}. If "
+                    f"it is a fraction, let the function return {100 * value:g}."
                 )
         return None
 
@@ -309,8 +310,8 @@ class MeasuringEvaluator(Generic[A]):
         unknown = [name for name in self.modelled if name not in predictor.objectives]
         if not self.measured or unknown:
             raise ValueError(
-                f"evaluator measure: expected a latency, and else objectives known of {space.name}, got "
-                f"{', '.join(unknown or self.objectives)}. Example: latency_ms@here."
+                "evaluator measure: expected a latency, and other objectives that the predictor knows for "
+                f"{space.name}, got {', '.join(unknown or self.objectives)}. Example: latency_ms@here."
             )
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
@@ -334,7 +335,7 @@ def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -
     if hasattr(given, "evaluate"):
         return given
     if not callable(given):
-        raise ValueError(f"search: expected an evaluator, or a function of a notation, got {given!r:.60}.")
+        raise ValueError(f"search: expected an evaluator, or a function that takes a notation, got {given!r:.60}.")
     return FunctionEvaluator(space, given, objectives=objectives)
 
 

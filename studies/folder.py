@@ -16,14 +16,14 @@ FRONT_FILE = "front.csv"
 RUNNING, FINISHED = "running", "finished"  # statuses of a study
 CHECKPOINT, SPACE = "checkpoint_sha256", "space_sha256"  # names in a config, and in a study in a storage
 DIGESTS = {  # what each digest is of, and advice if another one is given
-    CHECKPOINT: ("checkpoint", "Name that checkpoint"),
-    SPACE: ("space", "Undo what was changed in its file"),
+    CHECKPOINT: ("checkpoint", "Use that checkpoint"),
+    SPACE: ("space", "Undo the changes in its file"),
 }
 MAY_CHANGE = ("trials", "earlier_trials", "options")  # attributes of a config that may change when a study is resumed
 
 NOT_TOLD = "surrogate"  # ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE
 
-GO_ON = "Resumed, the search goes on from the results so far (the same command with --resume)."
+GO_ON = "Resume the search to continue from the results so far (the same command with --resume)."
 
 
 class StudyError(ValueError):
@@ -47,12 +47,14 @@ def read_study(folder: Path) -> dict[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise StudyError(
-            f"{folder}: expected a study's folder, got no {STUDY_FILE}. Run a search into it first."
+            f"{folder}: expected the folder of a study, got no {STUDY_FILE}. Run a search with this folder first."
         ) from None
     except (OSError, ValueError) as error:
-        raise StudyError(f"{path}: expected JSON, got {error}. Restore it, or search anew elsewhere.") from error
+        raise StudyError(
+            f"{path}: expected JSON, got {error}. Restore it, or start a new search in another folder."
+        ) from error
     if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
-        raise StudyError(f"{path}: expected an object with a config, got another. Restore it.")
+        raise StudyError(f"{path}: expected an object with a config, got something else. Restore it.")
     return values
 
 
@@ -116,8 +118,8 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
     trials, earlier = recorded.get("trials", config.trials), tuple(recorded.get("earlier_trials", ()))
     if config.trials < trials:
         raise StudyError(
-            f"{folder}: expected the {trials} trials that the study was given, or more, got {config.trials}. "
-            "Resume with as many, or choose another folder."
+            f"{folder}: expected at least the {trials} trials of the study, got {config.trials}. Resume with as many, "
+            "or choose another folder."
         )
     more = config.trials > trials
     options = config.options or recorded.get("options", {})  # a config made in Python has none
@@ -145,8 +147,8 @@ def check_same_digests(place: str, recorded: Mapping[str, Any], config: SearchCo
         same_writer = str(known).rpartition(":")[0] == str(asked).rpartition(":")[0]
         if known and asked and same_writer and known != asked:
             raise StudyError(
-                f"{place}: expected the {what} the study was begun with, {known}, got {asked}. "
-                f"{advice}, or begin another study."
+                f"{place}: expected the {what} that the study was started with, {known}, got {asked}. {advice}, or "
+                "start another study."
             )
 
 
@@ -165,6 +167,6 @@ def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchCon
     if different:
         changes = ", ".join(f"{name} {new!r} (recorded {old!r})" for name, (new, old) in different.items())
         raise StudyError(
-            f"{folder}: expected the config the study was begun with, got {changes}. "
-            "Resume with the recorded values, or choose another folder."
+            f"{folder}: expected the config that the study was started with, got {changes}. Resume with the recorded "
+            "values, or choose another folder."
         )

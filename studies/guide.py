@@ -29,8 +29,8 @@ def parse_risk(text: str) -> Risk:
             raise ValueError
     except ValueError:
         raise ValueError(
-            f"risk: expected a number, or objective=number each once, got {text!r}. "
-            "Example: accuracy@cifar10=0.05,latency_ms@pixel3=0.2."
+            f"risk: expected a number, or objective=number with each objective once, got {text!r}. Example: "
+            "accuracy@cifar10=0.05,latency_ms@pixel3=0.2."
         ) from None
     return {Objective.parse(name).name: risk for name, risk in risks.items()}
 
@@ -104,7 +104,8 @@ class Guide:
     def __post_init__(self) -> None:
         if self.acquisition not in ACQUISITIONS:
             raise ValueError(
-                f"search: expected an acquisition of {', '.join(ACQUISITIONS)}, got {self.acquisition!r}. Name one."
+                f"search: expected acquisition to be one of {', '.join(ACQUISITIONS)}, got {self.acquisition!r}. "
+                "Choose one."
             )
         for name in ("batch_size", "generations", "samples"):
             if getattr(self, name) < 1:

@@ -117,12 +117,12 @@ def guided_search(
 
 def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Adapt | None) -> Guide:
     if config.guide is None:
-        raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
+        raise ValueError("guided search: expected a config with a guide, got none. Set guide in the config.")
     missing = [name for name in config.objectives if name not in (*predictor.objectives, *COUNTS)]
     if missing and (adapt is None or not config.guide.adapt_every):
         raise ValueError(
-            f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
-            "Adapt the checkpoint to it first, or while searching."
+            f"guided search: expected a predictor that knows {', '.join(config.objectives)}, got one without "
+            f"{', '.join(missing)}. Adapt the checkpoint to them first, or during the search."
         )
     return config.guide
 

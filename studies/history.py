@@ -176,15 +176,15 @@ def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
     missing = [name for name in objectives if name not in evaluation.objectives]
     if missing:
         raise ValueError(
-            f"evaluator: expected {', '.join(objectives)}, got no {', '.join(missing)}. "
-            f"It answers {', '.join(evaluation.objectives)}."
+            f"evaluator: expected {', '.join(objectives)}, got no {', '.join(missing)}. It returns "
+            f"{', '.join(evaluation.objectives)}."
         )
     columns = [evaluation.objectives.index(name) for name in objectives]
     medians = evaluation.median[:, columns]
     if np.isinf(medians).any():
         row, column = np.argwhere(np.isinf(medians))[0]
         raise ValueError(
-            f"evaluator: expected a finite number of {objectives[column]}, got {medians[row, column]}. "
-            "Answer NaN where there is no result."
+            f"evaluator: expected a finite number for {objectives[column]}, got {medians[row, column]}. Return NaN "
+            "where there is no result."
         )
     return np.stack([evaluation.median, evaluation.low, evaluation.high], axis=2)[:, columns]

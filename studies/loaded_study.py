@@ -56,5 +56,5 @@ def load_study(folder: Path | str) -> LoadedStudy:
     except (ValueError, TypeError) as error:
         if isinstance(error, StudyError):
             raise
-        raise StudyError(f"{folder / STUDY_FILE}: expected a search's config: {error}") from error
+        raise StudyError(f"{folder / STUDY_FILE}: expected the config of a search: {error}") from error
     return LoadedStudy(config, History.load(folder / HISTORY_FILE, config.objectives))

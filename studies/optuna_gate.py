@@ -153,7 +153,7 @@ class ParetoGate(Generic[A]):
                 trial.suggest_categorical(gene, range(size)) for gene, size in zip(self._genes, sizes, strict=True)
             ]
         except ValueError as e:  # the trial was queued by somebody else
-            wanted = f"{', '.join(self._genes)} of {self.space.name}, as its sampled_sizes says"
+            wanted = f"{', '.join(self._genes)} of {self.space.name}, within its sampled_sizes"
             raise ValueError(f"ParetoGate: expected trial {trial.number} to have {wanted}, got: {e}.") from e
         try:
             return self.space.decode(genes)
@@ -188,8 +188,8 @@ class ParetoGate(Generic[A]):
             notation = self.space.format(architecture)
         except (AttributeError, TypeError, ValueError) as e:
             raise ValueError(
-                f"ParetoGate: expected an architecture of {self.space.name}, got {architecture!r:.60}. "
-                "A notation becomes one by `gate.space.parse`, integers by `gate.space.decode`."
+                f"ParetoGate: expected an architecture of {self.space.name}, got {architecture!r:.60}. Convert a "
+                "notation with `gate.space.parse`, integers with `gate.space.decode`."
             ) from e
         key = self.space.architecture_key(architecture)
         if (proposed := trial.user_attrs.get(ARCHITECTURE)) is not None:
@@ -209,10 +209,10 @@ class ParetoGate(Generic[A]):
         """Warn if a trial has another network than was proposed for it, and count consecutive ones."""
         self._unlike = 0 if alike else self._unlike + 1
         if self._unlike in (1, MOST_UNLIKE):
-            more = f" {MOST_UNLIKE} in a row were not: no more are proposed." if self._unlike == MOST_UNLIKE else ""
+            more = f" {MOST_UNLIKE} in a row differed: no more are proposed." if self._unlike == MOST_UNLIKE else ""
             warn_caller(
                 f"ParetoGate: expected trial {number} to be the proposed {proposed}, got {notation}. Let `to_params` "
-                f"name the parameters that your objective suggests.{more}"
+                f"return the parameters that your objective suggests.{more}"
             )
 
     def _key_of(self, notation: object) -> str:
@@ -313,23 +313,23 @@ class ParetoGate(Generic[A]):
             got = "another study of that name"  # for example, when a notebook's cell is run again
         if got != self._study_name:
             raise ValueError(
-                f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. "
-                "Make a gate for each study."
+                f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. Create a gate for each "
+                "study."
             )
         is_first, unseen = not self._added, [trial for trial in trials if trial.number not in self._added]
         if swallowed := [trial.number for trial in unseen if not has_results(trial)]:
             self._advisor.warn_once(
                 "swallowed",
-                f"ParetoGate: expected no values of trial {swallowed[0]}, which was pruned, got some: they are no "
-                "results, and are left out. Let optuna.TrialPruned pass through the objective; or if it was evaluated "
-                f"after all, say so there: trial.set_user_attr({AFTER_ALL!r}, True).",
+                f"ParetoGate: expected no values of trial {swallowed[0]}, which was pruned, got some: they are "
+                "ignored. Do not catch optuna.TrialPruned in the objective; or if the trial was evaluated "
+                f"nevertheless, mark it there: trial.set_user_attr({AFTER_ALL!r}, True).",
             )
         new = [trial for trial in unseen if has_results(trial)]
         if is_first and (unnamed := sum(not self._is_known(trial) for trial in new)):
             warn_caller(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
-                f"{unnamed} without. The gate counts their values; the model does not learn from them, and may propose "
-                "their networks again. Add them to a new study with it, see ParetoGate."
+                f"{unnamed} without. The gate uses their values; the model does not learn from them, and may propose "
+                "their networks again. Add them to a new study with the attribute, see ParetoGate."
             )
         if is_first and new:
             self._warn_of_missing(new)
@@ -361,8 +361,8 @@ class ParetoGate(Generic[A]):
             if all(told_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete):
                 warn_caller(
                     f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
-                    f"none among {len(complete)}. Without it a trial does not join the front, and nothing is pruned "
-                    f"for being worse. In the objective: trial.set_user_attr({name!r}, value)."
+                    f"none among {len(complete)}. Without it, a trial does not join the front, and no trial is pruned "
+                    f"as dominated. Set it in the objective: trial.set_user_attr({name!r}, value)."
                 )
 
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:

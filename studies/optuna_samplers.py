@@ -54,8 +54,8 @@ class DistinctSampler(BaseSampler, Generic[A]):
     def __init__(self, problem: Problem[A]) -> None:
         if problem.undrawn_warm_start:
             raise ValueError(
-                f"search: expected a warm start of architectures that {problem.space.name} draws, got "
-                f"{problem.undrawn_warm_start}. Optuna's samplers know no other; use the engine pymoo."
+                f"search: expected a warm start of architectures that {problem.space.name} can draw, got "
+                f"{problem.undrawn_warm_start}. Optuna's samplers accept no others; use the engine pymoo."
             )
         self.problem = problem
         self.distributions = gene_distributions(problem.space.sampled_sizes)

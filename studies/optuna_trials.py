@@ -143,8 +143,8 @@ def check_names(study: optuna.Study, goals: Sequence[str]) -> None:
     names = study.metric_names or goals
     if any(name in goals and name != goal for name, goal in zip(names, goals, strict=True)):
         raise ValueError(
-            f"ParetoGate: expected a study of {', '.join(goals)}, got {', '.join(names)}. Give the goals in the order "
-            "of its metric_names."
+            f"ParetoGate: expected a study with the metric names {', '.join(goals)}, got {', '.join(names)}. Give the "
+            "goals in the order of its metric_names."
         )
 
 
@@ -155,13 +155,13 @@ def plain_params(params: Any) -> dict[str, Any]:
         TypeError: ``params`` is not a mapping, or a value cannot be written as JSON.
     """
     if not isinstance(params, Mapping):
-        raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
+        raise TypeError(f"to_params: expected a mapping from parameter names to values, got {shown(params)}.")
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
     for name, value in plain.items():
         try:
             json.dumps(value)
         except TypeError as e:
-            raise TypeError(f"to_params: expected what JSON can say as {name}, got {shown(value)}.") from e
+            raise TypeError(f"to_params: expected a value that JSON can store for {name}, got {shown(value)}.") from e
     return plain
 
 

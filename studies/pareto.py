@@ -118,7 +118,7 @@ def hypervolume_ratio(
     true_losses = _checked("hypervolume_ratio", true_losses)
     if reference_point is None:
         if len(true_losses) == 0:
-            raise ValueError("hypervolume_ratio: expected true losses, got 0 rows. Is a label missing in each?")
+            raise ValueError("hypervolume_ratio: expected true losses, got 0 rows. Does every row lack a label?")
         reference_point = true_losses.max(axis=0)
     whole = hypervolume(true_losses, reference_point)
     return hypervolume(found_losses, reference_point) / whole if whole > 0 else math.nan
@@ -127,7 +127,7 @@ def hypervolume_ratio(
 def _checked(place: str, losses: FloatArray) -> FloatArray:
     losses = np.asarray(losses, dtype=np.float64)
     if losses.ndim != 2 or losses.shape[1] == 0:
-        raise ValueError(f"{place}: expected losses of shape (N, M), got {losses.shape}. Use one column a goal.")
+        raise ValueError(f"{place}: expected losses of shape (N, M), got {losses.shape}. Use one column per goal.")
     if not complete_mask(losses).all():
         row = int(np.flatnonzero(~complete_mask(losses))[0])
         raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")

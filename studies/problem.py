@@ -81,7 +81,9 @@ class Problem(Generic[A]):
         known: Mapping[str, A] | None = None,
     ) -> None:
         if max(space.sampled_sizes) == 1:
-            raise ValueError(f"search: expected two architectures or more, {space.name} has one. Predict that one.")
+            raise ValueError(
+                f"search: expected a space of two or more architectures, {space.name} has one. Predict it instead."
+            )
         self.config = config
         self.space = space
         self.evaluator = evaluator
@@ -96,8 +98,8 @@ class Problem(Generic[A]):
         self._known = None if known is None else {key: a for key, a in known.items() if self.space.is_drawn(a)}
         if known and not self._known:
             raise ValueError(
-                f"search: expected known architectures that {space.name} draws, got none among {len(known):,}, the "
-                f"first {space.format(next(iter(known.values())))}."
+                f"search: expected known architectures that {space.name} can draw, got none among {len(known):,} (the "
+                f"first: {space.format(next(iter(known.values())))})."
             )
         self._known_architectures = list((self._known or {}).values())
         self._rng = np.random.default_rng(config.seed)
@@ -211,7 +213,7 @@ class Problem(Generic[A]):
 
     def stop_exhausted(self) -> None:
         """End the search because no new architecture was found."""
-        of = "the space is" if self._known is None else "what is known of the space is"
+        of = "the space is" if self._known is None else "the known part of the space is"
         self.stop(f"{of} exhausted: no new architecture was found")
 
     def evaluate(self, architectures: Sequence[A]) -> Outcome:
@@ -266,7 +268,7 @@ class Problem(Generic[A]):
         self.evaluations += len(complete) if self._on_answer else int(complete.sum())
         self._futile = 0 if complete.any() else self._futile + len(complete)
         if self._futile >= FUTILE_EVALUATIONS:
-            self.stop(f"the evaluator knew none of the last {self._futile} architectures")
+            self.stop(f"the evaluator had no result for the last {self._futile} architectures")
 
 
 class Engine(Protocol):

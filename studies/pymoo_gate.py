@@ -106,7 +106,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if to_architecture is None and (mixed or problem.n_var != genes):
             raise ValueError(
                 f"GatedProblem: expected rows of the {genes} genes of {self._advisor.space.name}, got "
-                f"{'mixed variables' if mixed else f'{problem.n_var} variables'}. Name to_architecture and to_row."
+                f"{'mixed variables' if mixed else f'{problem.n_var} variables'}. Pass to_architecture and to_row."
             )
         self._hard = hard(self.gate.constraints)
         super().__init__(
@@ -147,7 +147,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
         if not chosen:
             self._refuse_unmet(pruned)
-            warn_caller("GatedProblem: nothing to propose, all was pruned or evaluated before.")
+            warn_caller("GatedProblem: nothing to propose: all candidates are pruned or already evaluated.")
             return Population.new() if self._is_mixed else np.empty((0, self.n_var))
         return self._as_rows([self.space.parse(entry.architecture) for entry in chosen])
 
@@ -161,8 +161,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         of_names = isinstance(rows[0], dict)
         if of_names != self._is_mixed or not (of_names or rows.shape[1:] == (self.n_var,)):
             raise ValueError(
-                f"GatedProblem: expected {'values by name' if self._is_mixed else f'{self.n_var} numbers'} a row, got "
-                f"{shown(rows[0])} for {self.space.format(architectures[0])}. Name to_row, the inverse of "
+                f"GatedProblem: expected {'values by name' if self._is_mixed else f'{self.n_var} numbers'} per row, "
+                f"got {shown(rows[0])} for {self.space.format(architectures[0])}. Pass to_row, the inverse of "
                 "to_architecture."
             )
         for row, architecture in zip(rows, architectures, strict=True):
@@ -185,7 +185,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if pruned and not self.gate.names:
             raise ValueError(
                 f"GatedProblem: expected an architecture of {self.space.name} that may meet the constraints, got none "
-                f"among {len(pruned):,}: {pruned[0].architecture} is pruned, for {pruned[0].reason}. Loosen it."
+                f"among {len(pruned):,}: {pruned[0].architecture} is pruned because {pruned[0].reason}. Loosen the "
+                "constraints."
             )
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
@@ -209,7 +210,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         genes = np.asarray(row, dtype=np.float64)
         if not (np.isfinite(genes) & (genes == np.rint(genes))).all():
             raise ValueError(
-                f"GatedProblem: expected whole numbers in rows of genes, got {shown(row)}. Name to_architecture, or "
+                f"GatedProblem: expected whole numbers in rows of genes, got {shown(row)}. Pass to_architecture, or "
                 "give the algorithm's operators repair=RoundingRepair()."
             )
         return self.space.decode(genes.astype(int).tolist())
@@ -233,7 +234,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if not answers:
             raise ValueError(
                 f"GatedProblem: expected an architecture of {self.space.name} among the first rows, got none in "
-                f"{len(X)}. Name `propose(count)` as the algorithm's sampling."
+                f"{len(X)}. Use `propose(count)` as the algorithm's sampling."
             )
         told = [_if_whole(self._answers.get(keys.get(row, ""), {})) for row in range(len(X))]
         for name in answers[0]:
@@ -259,8 +260,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             first = self._rows.setdefault(architecture, copy(X[row]))
             if np.any(first != X[row]):
                 warn_caller(
-                    f"GatedProblem: expected one row an architecture, got {shown(first)} and {shown(X[row])} for "
-                    f"{self.space.format(architecture)}. The second is told the values of the first."
+                    f"GatedProblem: expected one row per architecture, got {shown(first)} and {shown(X[row])} for "
+                    f"{self.space.format(architecture)}. The second gets the values of the first."
                 )
                 self._rows = None
 
@@ -292,8 +293,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if not self._evaluated and (wrong := _wrong_signs(self.gate.goals, told)):
             self._advisor.warn_once(
                 IMPOSSIBLE,
-                f"GatedProblem: expected {'; '.join(wrong)} from F of the first rows. F holds maximised objectives "
-                "negated, minimised ones as they are.",
+                f"GatedProblem: expected {'; '.join(wrong)} in F of the first rows. F holds maximised objectives "
+                "negated, and minimised ones unchanged.",
             )
         names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(told))]
         results = np.array([self._advisor.possible(row, name) for row, name in zip(told.tolist(), names, strict=True)])

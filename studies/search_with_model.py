@@ -72,7 +72,9 @@ def search_with_model(
     config = replace(config, guide=guide, checkpoint_sha256=predictor.checkpoint.sha256)
     real = as_evaluator(evaluator, config.searched(named), objectives)
     if not isinstance(real, RealEvaluator):
-        raise ValueError(f"search: expected an evaluator that tells known and modelled, got {type(real).__name__}.")
+        raise ValueError(
+            f"search: expected an evaluator with the attributes known and modelled, got {type(real).__name__}."
+        )
     texts = TextMemory.of(to_text or partial(to_measured_text, named))
     storage, adapt = config.storage, None
     # Not for exhaustive searches, whose pruned architectures are not kept in a storage.

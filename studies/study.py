@@ -84,7 +84,7 @@ def check_architectures(space: SearchSpace[A], architectures: Iterable[str], pat
             space.parse(notation)
         except ArchitectureError as error:
             raise StudyError(
-                f"{path}, row {row}: {error} Was the space changed since? Search into another folder."
+                f"{path}, row {row}: {error} Has the space changed since then? Use another folder."
             ) from error
 
 
@@ -92,8 +92,7 @@ def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Contai
     keys = {space.architecture_key(space.parse(name)): name for name in config.warm_start}
     if unknown := [name for key, name in keys.items() if key not in known]:
         raise ValueError(
-            f"warm start: expected architectures of which results are known, got {len(unknown)} others, "
-            f"the first {unknown[0]}."
+            f"warm start: expected architectures with known results, got {len(unknown)} others, the first {unknown[0]}."
         )
 
 

@@ -44,8 +44,8 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
     missing = [name for name in config.objectives if name not in truth.objectives]
     if missing:
         raise ValueError(
-            f"truth {truth.name}: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
-            f"It was read for {', '.join(truth.objectives)}."
+            f"truth {truth.name}: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. It was loaded "
+            f"for {', '.join(truth.objectives)}."
         )
     labels = truth.row_labels[:, [truth.objectives.index(name) for name in config.objectives]]
     known = complete_mask(labels)

@@ -102,7 +102,7 @@ def _records(
 def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
     space, metric, source = str(record["space"]), record["metric_type"], record["input"]
     if metric not in METRICS:
-        raise ValueError(f"metric_type {metric!r}, none of {', '.join(METRICS)}")
+        raise ValueError(f"metric_type {metric!r}, which is not one of {', '.join(METRICS)}")
     language = _language(record.get("metadata"))
     text = f"{language}\n{source}" if source and language else source or ""
     return {
@@ -126,5 +126,5 @@ def _language(metadata: Any) -> str | None:
         return None
     fields = ast.literal_eval(metadata)
     if not isinstance(fields, dict):
-        raise ValueError(f"metadata {metadata[:40]!r}, no dict")
+        raise ValueError(f"metadata {metadata[:40]!r}, not a dict")
     return str(fields["language"]) if fields.get("language") else None

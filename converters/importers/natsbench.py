@@ -54,7 +54,7 @@ def _from_file(path: Path) -> Results:
 def _from_folder(path: Path) -> Results:
     meta = path / f"meta{ENDING}"
     if not meta.is_file():
-        raise BenchmarkFileError(f"{path}: expected {meta.name} inside, got none. Name the folder of the simple files.")
+        raise BenchmarkFileError(f"{path}: expected {meta.name} inside, got none. Give the folder of the simple files.")
     files = {int(name): file for file in path.iterdir() if (name := file.name.removesuffix(ENDING)).isdecimal()}
     results = ((index, read_pickle(files[index])) for index in sorted(files))
     return len(files), results, _notations(read_pickle(meta), meta)
@@ -64,6 +64,7 @@ def _notations(contents: Any, place: Path) -> list[str]:
     notations: list[str] = field(contents, "meta_archs", list, place)
     if notations and "~" not in str(notations[0]):
         raise BenchmarkFileError(
-            f"{place}: expected cells of the topology space, got {notations[0]!r}. The size space (sss) is another."
+            f"{place}: expected cells of the topology space, got {notations[0]!r}. The size space (sss) is not "
+            "supported."
         )
     return notations

@@ -63,8 +63,8 @@ def _family(path: Path) -> str:
     if family not in SPACES:
         names = ", ".join(f"{name}.json" for name in SPACES)
         raise BenchmarkFileError(
-            f"{path}: expected {names} or one of them with {FIXED}, got {path.name}. Keep the published name; "
-            "files on ImageNet, of training settings or of other families have no space here."
+            f"{path}: expected {names} or one of them with {FIXED}, got {path.name}. Keep the published name; files "
+            "for ImageNet, training settings or other families are not supported."
         )
     return family
 

@@ -50,7 +50,9 @@ def _read_zip(path: Path) -> Any:
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl"]
         if len(names) != 1:
-            raise BenchmarkFileError(f"{path}: expected one data.pkl inside, got {len(names)}. Is it of torch.save?")
+            raise BenchmarkFileError(
+                f"{path}: expected one data.pkl inside, got {len(names)}. Was it written by torch.save?"
+            )
         with archive.open(names[0]) as stream:
             return _load(stream, path)
 
@@ -58,7 +60,7 @@ def _read_zip(path: Path) -> Any:
 def _read_legacy(path: Path) -> Any:
     with path.open("rb") as stream:
         if _load(stream, path) != TORCH_MAGIC:
-            raise BenchmarkFileError(f"{path}: expected a file of torch.save, got a pickle of something else.")
+            raise BenchmarkFileError(f"{path}: expected a file written by torch.save, got a pickle of something else.")
         _load(stream, path)  # version of the layout
         _load(stream, path)  # byte order and sizes of the machine that wrote it
         return _load(stream, path)
@@ -69,8 +71,8 @@ def _load(stream: IO[bytes], path: Path) -> Any:
         return PlainUnpickler(stream).load()
     except ForbiddenNameError as e:
         raise BenchmarkFileError(
-            f"{path}: expected a pickle of containers and numbers, got one that asks for {e}. "
-            "Such a file can run code: nothing of it was run. Get it from the benchmark's own page."
+            f"{path}: expected a pickle of containers and numbers, got one that needs {e}. Such a file can run code: "
+            "nothing of it was run. Get it from the benchmark's own page."
         ) from e
 
 
@@ -102,7 +104,7 @@ def _drop(*_: Any) -> None:
 def _dtype(spec: str, *_: Any) -> np.dtype[Any]:
     found = np.dtype(spec, copy=True)
     if found.kind not in NUMBER_KINDS:
-        raise ValueError(f"an array of {found}, which are no numbers")
+        raise ValueError(f"an array of {found}, which are not numbers")
     return found
 
 

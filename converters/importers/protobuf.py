@@ -22,7 +22,7 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
     try:
         fields = UnknownFieldSet(Empty.FromString(message))
     except DecodeError as e:
-        raise ValueError(f"{len(message)} bytes that are no whole message") from e
+        raise ValueError(f"{len(message)} bytes that are not a complete message") from e
     for field in fields:
         if field.wire_type == GROUP:
             raise ValueError(f"a group as field {field.field_number}")

@@ -34,7 +34,7 @@ def reading(place: object, expected: str) -> Iterator[None]:
     except Exception as e:  # a damaged file may cause any kind
         reason = " ".join(f"{type(e).__name__} {e}".split())[:200]
         raise BenchmarkFileError(
-            f"{place}: expected {expected}, got {reason}. Is it the right file, and was it downloaded whole?"
+            f"{place}: expected {expected}, got {reason}. Is it the right file, and was it downloaded completely?"
         ) from e
 
 

@@ -45,7 +45,7 @@ def read_benchmark(name: str, path: Path, *, progress: bool = False, space: str 
         raise ValueError(f"{path}: expected the files of {name}, got no such file or folder.")
     if space is not None and name not in OF_SPACES:
         raise ValueError(
-            f"import {name}: expected no space, got {space}. Only {', '.join(OF_SPACES)} is read by spaces."
+            f"import {name}: expected no space, got {space}. Only {', '.join(OF_SPACES)} can be imported for one space."
         )
     chosen = {} if space is None else {"space": space}
     return cast(pd.DataFrame, importlib.import_module(IMPORTERS[name]).read(path, progress=progress, **chosen))

@@ -87,8 +87,8 @@ def _read_all(stream: IO[bytes], path: Path) -> Iterator[tuple[bytes, int]]:
         length, checksum = HEADER.unpack(header)
         if _length_checksum(header[:8]) != checksum:
             raise BenchmarkFileError(
-                f"{place}: expected a length with its checksum, got bytes that do not match. "
-                "Is it a TFRecord file, and was it downloaded whole?"
+                f"{place}: expected a length with its checksum, got bytes that do not match. Is it a TFRecord file, "
+                "and was it downloaded completely?"
             )
         data, footer = stream.read(length), stream.read(FOOTER.size)
         if len(data) + len(footer) < length + FOOTER.size:
@@ -99,7 +99,7 @@ def _read_all(stream: IO[bytes], path: Path) -> Iterator[tuple[bytes, int]]:
 
 def _truncated(place: str, expected: int, got: int) -> BenchmarkFileError:
     return BenchmarkFileError(
-        f"{place}: expected {expected} more bytes, got {got}. The file is truncated: get it again."
+        f"{place}: expected {expected} more bytes, got {got}. The file is truncated: download it again."
     )
 
 
@@ -108,7 +108,7 @@ def _check(records: Sequence[bytes], expected: Sequence[int], first: int, path: 
     if wrong.size:
         raise BenchmarkFileError(
             f"{path}, record {first + int(wrong[0])}: expected data with its checksum, got bytes that do not match. "
-            "The file is damaged: get it again."
+            "The file is damaged: download it again."
         )
 
 

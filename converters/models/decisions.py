@@ -86,7 +86,7 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
         except Exception:  # of any kind: the module does not accept these values
             continue
         if watched.functions != calls.functions:
-            raise _refusal("other ones where values differ")
+            raise _refusal("different ones for different values")
     return calls.answers
 
 
@@ -157,7 +157,7 @@ def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _C
         answer = run(example)
     calls.answers = tuple(tensors_of(answer))
     if not calls.answers:
-        raise OnnxModelError(f"expected a module that answers with tensors, got {type(answer).__name__}.")
+        raise OnnxModelError(f"expected a module that returns tensors, got {type(answer).__name__}.")
     return calls
 
 

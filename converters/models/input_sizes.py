@@ -24,8 +24,8 @@ def with_ranks(model: ModelProto, input_shape: Shape | None) -> ModelProto:
         inputs[0].type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in input_shape)
     for value in filter(_lacks_rank, inputs):
         raise OnnxModelError(
-            f"input {value.name!r}: expected a tensor of known rank, got one without a shape. "
-            "Say the shape of the first input: --input-shape, or input_shape=."
+            f"input {value.name!r}: expected a tensor of known rank, got one without a shape. Give the shape of the "
+            "first input: --input-shape, or input_shape=."
         )
     if any(map(_lacks_rank, model.graph.output)):
         model = onnx.shape_inference.infer_shapes(model)
@@ -68,9 +68,12 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
                 raise OnnxModelError(
                     f"input {value.name!r}: expected fixed sizes, got {spelled}. "
                     + (
-                        "Say the whole shape of the first input: --input-shape, or input_shape=."
+                        "Give the whole shape of the first input: --input-shape, or input_shape=."
                         if value is inputs[0]
-                        else f"Only those of the first input, {inputs[0].name!r}, can be said: fix them in the file."
+                        else (
+                            f"Only those of the first input, {inputs[0].name!r}, can be given: set the others in the "
+                            "file."
+                        )
                     )
                 )
             size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1

@@ -42,7 +42,7 @@ def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) ->
     seen: set[str] = set()
     for tensor in graph.initializer:
         if tensor.name in seen:
-            raise OnnxModelError(f"expected one array of the name {tensor.name!r}, got two.")
+            raise OnnxModelError(f"expected one array named {tensor.name!r}, got two.")
         seen.add(tensor.name)
     for tensor in (*graph.initializer, *constants):
         if got := _other_data(tensor):
@@ -79,7 +79,7 @@ def misfit(node: NodeProto, shape: Shapes, arrays: Mapping[str, Array]) -> str:
     """
     for made in map(shape, node.output):
         if made and min(made) < (1 if node.op_type in SLIDING else 0):
-            return f"a window larger than what it slides over, which would give {_spell(made)}"
+            return f"a window larger than its input, which would give {_spell(made)}"
     if node.domain == "nn":
         return ""
     inputs = [shape(x) if x else None for x in node.input]

@@ -87,8 +87,8 @@ def read_model(path: Path | str) -> ModelProto:
     """
     if "\n" in str(path):
         raise OnnxModelError(
-            f"expected the path of an ONNX model, got text, {str(path)[:40]!r}. converters.to_model makes a model of "
-            "ONNX text."
+            f"expected the path of an ONNX model, got text, {str(path)[:40]!r}. Convert ONNX text with "
+            "converters.to_model."
         )
     path = Path(path)
     if not path.is_file():
@@ -242,8 +242,8 @@ def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
         for index, x in enumerate(node.input):
             if x in missing and index not in weights:
                 raise OnnxModelError(
-                    f"expected the data of {x!r}, which says what is computed, got none, or too few. The file is "
-                    f"{missing[x]!r}, beside the model."
+                    f"expected the data of {x!r}, which determines what is computed, got none or too little. The file "
+                    f"is {missing[x]!r}, next to the model."
                 )
 
 

@@ -75,8 +75,8 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
         return
     if worst:
         raise OnnxModelError(
-            "expected torch.onnx.export to write what the module computes, got a model whose answers to random numbers "
-            f"differ from the module's by up to {worst:.2g}. Spell by other operators what it mistakes."
+            "expected torch.onnx.export to write what the module computes, got a model whose outputs for random "
+            f"inputs differ from the module's by up to {worst:.2g}. Replace the operators that it exports wrongly."
         )
 
 

@@ -49,7 +49,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     import torch
 
     if not isinstance(module, torch.nn.Module):
-        raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Of a class or function, call it first.")
+        raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Call a class or function first.")
     if not isinstance(input_shape, Sequence) or not all(isinstance(size, Integral) for size in input_shape):
         raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
     if min(input_shape, default=1) < 1:

@@ -142,7 +142,7 @@ def _with_whole_texts(path: Path, batches: Iterable[Any], start: int) -> Iterato
             if (row := pc.index(pc.and_(is_onnx, pc.invert(is_whole)), True).as_py()) >= 0:
                 end = rows[TEXT][row].as_py()[-20:]
                 raise ValueError(
-                    f"{path}: expected whole ONNX text in row {start + row}, got one that ends in {end!r}."
+                    f"{path}: expected complete ONNX text in row {start + row}, got one that ends in {end!r}."
                 )
         start += rows.num_rows
         yield rows
@@ -153,7 +153,7 @@ def _damaged(path: Path, error: Exception) -> ValueError:
         return ValueError(f"{path}: {error}")
     reason = " ".join(str(error).split())[:200]
     is_encoding = isinstance(error, UnicodeDecodeError) or "UTF8" in reason  # Arrow's messages have "UTF8"
-    question = "Is it whole, and in UTF-8?" if is_encoding else "Is it truncated?"
+    question = "Is it complete, and in UTF-8?" if is_encoding else "Is it truncated?"
     return ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. {question}")
 
 

@@ -27,7 +27,7 @@ class TableContentError(ValueError):
 def check_columns(names: Sequence[str]) -> None:
     """Raise an error if two columns have the same name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise TableContentError(f"expected columns of different names, got {twice} twice. Rename one.")
+        raise TableContentError(f"expected columns with different names, got {twice} twice. Rename one.")
 
 
 def lacks_column(path: Path, wanted: str, names: Sequence[str]) -> ValueError:

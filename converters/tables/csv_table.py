@@ -79,7 +79,7 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
             yield reader
     except pa.ArrowInvalid as e:
         if "straddling" in str(e):
-            raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or a quote that is not closed") from e
+            raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or an unclosed quote") from e
         if not uneven:
             raise
         expected, got, number, row = uneven[0]  # the header has number 1
@@ -87,12 +87,12 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
             raise TableContentError(
                 f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."
             ) from e
-        where = f"than the {expected} fields that the header names in row {number - 2}"
+        where = f"than the {expected} fields of the header in row {number - 2}"
         if got < expected:
             raise ValueError(f"fewer {where}") from e
         raise TableContentError(
-            f"expected one field a column, got more {where}. "
-            "Put a field that has commas in double quotes, and double the quotes inside it."
+            f"expected one field per column, got more {where}. Put a field that contains commas in double quotes, and "
+            "double the quotes inside it."
         ) from e
 
 

@@ -34,7 +34,9 @@ def numbers_of(labels: pd.Series[Any], place: object) -> pd.Series[Any]:
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():
         row, value = next(labels[infinite].items())
-        raise ValueError(f"{place}: expected finite or no numbers in column {labels.name}, got {value} in row {row}.")
+        raise ValueError(
+            f"{place}: expected empty values or finite numbers in column {labels.name}, got {value} in row {row}."
+        )
     return numbers
 
 

@@ -19,8 +19,8 @@ SETTINGS = "nasrlm.settings"  # key in the output's metadata of the settings wit
 TABLE = "table"  # the setting that identifies the contents of the input table
 COMPRESSION = "zstd"
 ADVICE = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space and go on with --resume."),
-    **dict.fromkeys((errno.ENOLCK, errno.EOPNOTSUPP), "Choose a folder of a file system with locks."),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space and continue with --resume."),
+    **dict.fromkeys((errno.ENOLCK, errno.EOPNOTSUPP), "Choose a folder on a file system with locks."),
 }
 
 Settings = Mapping[str, str | int | None]
@@ -74,7 +74,7 @@ class Parts:
                 lock.acquire()
             except Timeout:
                 raise ValueError(
-                    f"{self.out}: expected a file that no other run writes, got one of a run that goes on. "
+                    f"{self.out}: expected a file that no other run writes, got one that a running command writes. "
                     "Wait for it, or choose another file."
                 ) from None
             except OSError:
@@ -99,14 +99,14 @@ class Parts:
         manifest = self.folder / MANIFEST
         if manifest.exists() and not resume:
             raise ValueError(
-                f"{self.folder}: expected no such folder, got the parts of an unfinished run. "
-                "Go on with --resume, or delete it."
+                f"{self.folder}: expected no such folder, got the parts of an unfinished run. Continue with --resume, "
+                "or delete it."
             )
         if self.out.exists() and not resume:
-            raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or name another.")
+            raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or choose another.")
         if not manifest.exists():
             self._make_folder()
-        self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start anew.")
+        self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start again.")
         finished = 0
         while self._part(finished).exists():
             finished += 1
@@ -142,10 +142,10 @@ class Parts:
         found = pq.read_schema(self.out).names
         if found != self.schema.names:
             wanted = ", ".join(self.schema.names)
-            raise ValueError(f"{self.out}: expected columns {wanted}, got {', '.join(found)}. Name another file.")
+            raise ValueError(f"{self.out}: expected columns {wanted}, got {', '.join(found)}. Choose another file.")
         metadata = pq.read_metadata(self.out)
         if (settings := (metadata.metadata or {}).get(SETTINGS.encode())) is not None:
-            self._check(json.loads(settings), f"{self.out}: expected an output", "Delete it, or name another.")
+            self._check(json.loads(settings), f"{self.out}: expected an output", "Delete it, or choose another.")
         failed = 0
         if self.errors.exists():
             with self.errors.open(encoding="utf-8") as stream:
@@ -158,7 +158,7 @@ class Parts:
         try:
             yield
         except OSError as e:
-            advice = ADVICE.get(e.errno or 0, "Name a file that you may write.")
+            advice = ADVICE.get(e.errno or 0, "Choose a file that you may write to.")
             got = e.strerror or e
             raise OSError(f"{self.out}: expected to write this file and its parts, got {got}. {advice}") from e
 
@@ -187,7 +187,7 @@ class Parts:
     def _check(self, found: Settings, expected: str, remedy: str) -> None:
         for name, value in self.settings.items():
             if (got := found.get(name)) != value:
-                wanted = f"{self.table} as it is now, {value}" if name == TABLE else value
+                wanted = f"{self.table} in its current state, {value}" if name == TABLE else value
                 other = f"another, or {self.table.name} before it was changed, " if name == TABLE else ""
                 raise ValueError(f"{expected} made with {name} {wanted}, got {other}{got}. {remedy}")
 

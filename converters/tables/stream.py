@@ -151,7 +151,7 @@ def convert_table(
         if table.num_rows and not rows:
             parts.out.unlink()
             got = [f"{failed} that fail (see {parts.errors})"] if failed else []
-            got += [f"{left_out} of other spaces than {config.space}"] if left_out else []
+            got += [f"{left_out} of spaces other than {config.space}"] if left_out else []
             raise ValueError(f"{config.table}: expected rows that can be converted, got {' and '.join(got)}.")
     return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
 
@@ -256,14 +256,16 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
     if "text" in names:
         warnings.warn(
-            f"{table.path}: what is written is of the column architecture; the column text is left as it is.",
+            f"{table.path}: results are computed from the column architecture; the column text is copied unchanged.",
             stacklevel=4,
         )
     for column in table.schema:
         try:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
         except pa.ArrowNotImplementedError as e:  # such as JSON objects without any field
-            raise ValueError(f"{table.path}: expected what Parquet can hold in column {column.name}, got {e}") from e
+            raise ValueError(
+                f"{table.path}: expected values that Parquet can store in column {column.name}, got {e}"
+            ) from e
     if config.space is not None:
         get_space(config.space)
     elif "space" not in names:

@@ -87,7 +87,9 @@ def adapt(
     """
     check_adaptable(checkpoint, [objective])
     if not isinstance(pool, Pool):
-        raise ValueError(f"adapt: expected a pool, got {type(pool).__name__}. make_pool(checkpoint, texts) makes one.")
+        raise ValueError(
+            f"adapt: expected a pool, got {type(pool).__name__}. Create one with make_pool(checkpoint, texts)."
+        )
     try:
         labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as e:
@@ -96,7 +98,7 @@ def adapt(
     labels = labels[known]
     warn_of_labels(objective, labels)
     for row, stray in _strays(pool, objective, known, labels).items():
-        _warn_of_stray(objective, *stray, _name(row, names), "learned as it is: leave it out if it has failed")
+        _warn_of_stray(objective, *stray, _name(row, names), "still learned: leave it out if the measurement failed")
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # its readout may have learned these very labels, and would leak them
@@ -158,8 +160,8 @@ def _strays(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatAr
 
 def _warn_of_stray(objective: str, label: float, expected: float, name: str, what: str) -> None:
     warnings.warn(
-        f"adapt: expected about {expected:.4g} as {objective} of {name}, as other labels tell, got {label:.4g}. "
-        f"It is {what}.",
+        f"adapt: expected about {expected:.4g} for {objective} of {name}, given the other labels, got {label:.4g}. It "
+        f"is {what}.",
         stacklevel=3,
     )
 

@@ -29,7 +29,7 @@ def labelled_rows(
         ValueError: labels cannot be learned, or there are not as many names as texts.
     """
     if names is not None and len(names) != len(pool.texts):
-        raise ValueError(f"adapt: expected one name a text ({len(pool.texts):,}), got {len(names):,}.")
+        raise ValueError(f"adapt: expected one name per text ({len(pool.texts):,}), got {len(names):,}.")
     if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
         raise ValueError(
             f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
@@ -37,7 +37,7 @@ def labelled_rows(
         )
     known = np.flatnonzero(np.isfinite(labels))
     if not 2 <= len(known) <= MOST_LABELS:
-        advice = " Leave some out, or train a model of its own." if len(known) > MOST_LABELS else ""
+        advice = " Leave some out, or train a separate model." if len(known) > MOST_LABELS else ""
         raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
@@ -45,11 +45,13 @@ def labelled_rows(
     beyond = labels[known][~wanted.allows(labels[known])]
     if len(beyond):
         raise ValueError(
-            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
-            "Give NaN where there is none, or name it otherwise."
+            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. Give NaN where "
+            "there is none, or rename the objective."
         )
     if len({pool.texts[row] for row in known.tolist()}) < 2:
-        raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
+        raise ValueError(
+            f"adapt: expected labels of {objective} for different texts, got {len(known):,} for a single text."
+        )
     return known
 
 
@@ -57,7 +59,8 @@ def warn_of_labels(objective: str, labels: FloatArray) -> None:
     """Warn if labels are all equal, accuracies look like fractions, or costs are 0 or seem to be in two units."""
     if labels.min() == labels.max():
         warnings.warn(
-            f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
+            f"adapt: expected labels of {objective} that differ, got {len(labels):,} times {labels[0]:g}: no ranking "
+            "can be learned.",
             stacklevel=3,
         )
     wanted = Objective.parse(objective)
@@ -72,13 +75,13 @@ def warn_of_labels(objective: str, labels: FloatArray) -> None:
     if labels.min() == 0 < labels.max():
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
-            "be learned of them, and others are told less well. Leave out what failed.",
+            "be learned from them, and other values are predicted less accurately. Leave out failed measurements.",
             stacklevel=3,
         )
     if groups := groups_of_labels(labels):
         (few, below), (more, above) = groups
         warnings.warn(
             f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
-            f"{above:.4g}, with none between. They are learned as they are.",
+            f"{above:.4g}, with none between. They are learned unchanged.",
             stacklevel=3,
         )

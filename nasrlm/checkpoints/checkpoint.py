@@ -274,7 +274,9 @@ class Checkpoint:
             weight_bits=weight_bits,
         )
         if both := loaded.read_off.intersection([*sums, *(name for x in sums_by_space.values() for name in x)]):
-            raise CheckpointError(f"{folder}: expected {', '.join(sorted(both))} to be read or added up, got both.")
+            raise CheckpointError(
+                f"{folder}: expected {', '.join(sorted(both))} to have either a readout or a sum of costs, got both."
+            )
         return loaded
 
 
@@ -304,6 +306,6 @@ def checked_checkpoint(given: object, who: str) -> None:
     """
     if not isinstance(given, Checkpoint):
         raise ValueError(
-            f"{who}: expected a Checkpoint, got {given!r:.60}. "
-            "Checkpoint.from_pretrained and Predictor.from_pretrained read a folder."
+            f"{who}: expected a Checkpoint, got {given!r:.60}. To load a folder, use Checkpoint.from_pretrained or "
+            "Predictor.from_pretrained."
         )

@@ -71,15 +71,17 @@ def check_replaceable(folder: Path) -> None:
     place = folder.resolve()
     if Path.cwd().is_relative_to(place):
         which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
-        raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
+        raise ValueError(f"checkpoint: expected a separate folder, got {which}. Choose a folder inside it.")
     if place == released_folder().resolve():
-        raise ValueError(f"{folder}: expected a folder of your own, got that of the released checkpoint. Name another.")
+        raise ValueError(
+            f"{folder}: expected a folder of your own, got that of the released checkpoint. Choose another."
+        )
     if place.exists() and not place.is_dir():
-        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
+        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Choose another path.")
     if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
         raise ValueError(
             f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
-            f"{others[0].name} in it. Name another."
+            f"{others[0].name} in it. Choose another."
         )
     check_folder(place.parent)  # the new one is written there, then renamed
 
@@ -107,7 +109,7 @@ def objectives_of_json(stored: Any) -> tuple[str, ...]:
 
 def sums_of_json(stored: Any, objectives: Sequence[str]) -> CostSums:
     if not isinstance(stored, dict) or not set(stored) <= set(objectives):
-        raise ValueError(f"sums: expected those of the checkpoint's objectives, got {str(stored)[:60]}")
+        raise ValueError(f"sums: expected sums for objectives of the checkpoint, got {str(stored)[:60]}")
     return {name: CostSum.of_json(x) for name, x in stored.items()}
 
 
@@ -131,7 +133,7 @@ def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path
         for name in ("readouts.shares", "readouts.sum_shares"):
             shares = weights.get(name, torch.zeros(1))
             if shares.min() < 0 or shares.max() > 1:
-                raise ValueError(f"{path}: expected {name} of 0 to 1, got {shares.min():g} to {shares.max():g}.")
+                raise ValueError(f"{path}: expected {name} between 0 and 1, got {shares.min():g} to {shares.max():g}.")
     model.load_state_dict(weights)
     return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
 

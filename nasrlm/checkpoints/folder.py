@@ -36,12 +36,12 @@ def check_complete(folder: Path) -> None:
             left = folder.with_name(f".{folder.name}.old")
             if left.is_dir() and not folder.exists():
                 raise CheckpointError(
-                    f"{folder}: expected a checkpoint, got one whose save was killed. "
-                    f"Rename {left.name} to {folder.name}."
+                    f"{folder}: expected a checkpoint, got one whose save was interrupted. Rename {left.name} to "
+                    f"{folder.name}."
                 )
             raise CheckpointError(
-                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
-                f"got no {name}. Name a folder that `nasrlm train` has finished."
+                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, got "
+                f"no {name}. Give the checkpoint folder of a finished `nasrlm train`."
             )
 
 

@@ -84,6 +84,7 @@ def make_engine(name: str, model: RegressionLanguageModel) -> Engine:
         return TorchEngine(model)
     if reason:
         raise ValueError(
-            f"engine {name}: expected a compact model that spells numbers, on a CPU, got {reason}. Use torch."
+            f"engine {name}: expected a compact model on a CPU that predicts numbers digit by digit, got {reason}. "
+            "Use torch."
         )
     return OnnxEngine(model, int8=name == "onnxruntime-int8")

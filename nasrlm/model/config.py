@@ -78,7 +78,7 @@ class ModelConfig:
         if not 0 <= self.dropout < 1:
             raise ValueError(f"ModelConfig: dropout: expected a number in [0, 1), got {self.dropout}.")
         if self.truncation == "head_and_tail" and self.max_text_tokens < 2:
-            raise ValueError("ModelConfig: expected max_text_tokens of 2 or more to keep head_and_tail, got 1.")
+            raise ValueError("ModelConfig: expected max_text_tokens of 2 or more for truncation head_and_tail, got 1.")
         for name, kinds in (("head", Head), ("truncation", Truncation)):
             if getattr(self, name) not in get_args(kinds):
                 raise ValueError(
@@ -86,8 +86,8 @@ class ModelConfig:
                 )
         if self.tokens_per_state > 1 and (self.backbone != COMPACT or self.num_encoder_layers < 2):
             raise ValueError(
-                f"ModelConfig: expected a compact encoder of 2 or more layers to join {self.tokens_per_state} tokens, "
-                f"got {self.num_encoder_layers} of backbone {self.backbone}."
+                f"ModelConfig: expected a compact encoder of 2 or more layers to merge {self.tokens_per_state} tokens "
+                f"per state, got {self.num_encoder_layers} layers of backbone {self.backbone}."
             )
         counts = {name: getattr(self, name) for name in OF_READOUTS}
         if min(counts.values()) < 0 or (self.num_readouts and self.head != "digits"):

@@ -59,7 +59,7 @@ class CostSum:
         if not 0 < len(rows) <= MOST_ROWS or len(set(rows.tolist())) < len(rows) or costs.shape != (len(rows), 2):
             raise ValueError(f"a sum: expected 1 to {MOST_ROWS} different rows, each with two costs, got {len(rows)}")
         if not (np.isfinite(costs).all() and 0 < deviation < math.inf and isinstance(is_rate, bool)):
-            raise ValueError("a sum: expected finite costs, a deviation above 0, and whether it is of a rate")
+            raise ValueError("a sum: expected finite costs, a deviation above 0, and a boolean is_rate")
         levels = read_calibration({"a sum": stored["levels"]})["a sum"]
         return cls(RowSum(rows, costs, is_rate), deviation, levels)
 

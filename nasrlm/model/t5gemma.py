@@ -127,7 +127,8 @@ def _check(config: ModelConfig, sizes: Any, tokenizer: Any) -> None:
     longest = sizes.encoder.max_position_embeddings
     if config.max_text_tokens > longest:
         raise ValueError(
-            f"model.max_text_tokens: expected at most the {longest} of {config.backbone}, got {config.max_text_tokens}."
+            f"model.max_text_tokens: expected at most {longest}, the limit of {config.backbone}, got "
+            f"{config.max_text_tokens}."
         )
     if tokenizer.pad_token_id != PADDING_ID or len(tokenizer) > sizes.encoder.vocab_size:
         raise ValueError(

@@ -113,7 +113,7 @@ class TextTokenizer:
         """
         if vocabulary_size <= self.vocabulary_size:
             raise ValueError(
-                f"vocabulary_size: expected more than the {self.vocabulary_size} tokens to be extended, "
+                f"vocabulary_size: expected more than the {self.vocabulary_size} tokens of the tokenizer to extend, "
                 f"got {vocabulary_size}."
             )
 

@@ -30,8 +30,8 @@ class TokenLimit:
         """Return the ids that are kept of each text; warns how many texts were truncated."""
         if num_longer := self.num_longer(token_ids):
             warnings.warn(
-                f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; "
-                f"only {self.keep.replace('_', ' ')} is read, as the model's `truncation` says.",
+                f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; only "
+                f"{self.keep.replace('_', ' ')} is read, according to the model's `truncation`.",
                 CutTextWarning,
                 stacklevel=3,
             )

@@ -42,7 +42,7 @@ def load_augmentation(name: str) -> Augmentation:
         try:
             changed.encode()
         except UnicodeEncodeError as e:
-            problem = f"expected text that UTF-8 can spell, got {e.reason} for {text[:40]!r}…"
+            problem = f"expected text that UTF-8 can encode, got {e.reason} for {text[:40]!r}…"
             raise ValueError(f"augment {name}: {problem}") from e
         return changed
 
@@ -59,7 +59,8 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
         signature = inspect.signature(function)
     except ValueError as e:  # a function written in C
         raise ValueError(
-            f"augment {name}: expected a function that says its parameters, got {function!r}. Name one that calls it."
+            f"augment {name}: expected a function with known parameters, got {function!r}. Wrap it in a Python "
+            "function."
         ) from e
     parameters = sum(
         p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -67,8 +68,8 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
     )
     if parameters not in (1, 2):
         raise ValueError(
-            f"augment {name}: expected a function of a text and a generator, got {parameters} parameters "
-            "without a default."
+            f"augment {name}: expected a function of a text, or of a text and a generator, got {parameters} "
+            "parameters without a default."
         )
     return parameters
 

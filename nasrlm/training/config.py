@@ -162,7 +162,7 @@ class TrainConfig(BaseModel):
     @model_validator(mode="after")
     def _a_tokenizer_is_there_to_be_extended(self) -> TrainConfig:
         if self.extend_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
-            raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model beside it.")
+            raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model.")
         return self
 
     @model_validator(mode="after")
@@ -170,15 +170,13 @@ class TrainConfig(BaseModel):
         if self.initial_tokenizer is not None and (
             self.initial_checkpoint is not None or self.model.backbone != COMPACT
         ):
-            raise ValueError("initial_tokenizer: expected a compact model and no initial_checkpoint beside it.")
+            raise ValueError("initial_tokenizer: expected a compact model and no initial_checkpoint.")
         return self
 
     @model_validator(mode="after")
     def _encoders_of_spaces_have_a_common_one(self) -> TrainConfig:
         if self.encoder_steps and (self.initial_checkpoint is None or self.extend_tokenizer or self.space_weights):
-            raise ValueError(
-                "encoder_steps: expected an initial_checkpoint beside it, and no extend_tokenizer or space_weights."
-            )
+            raise ValueError("encoder_steps: expected an initial_checkpoint, and no extend_tokenizer or space_weights.")
         if (self.encoder_steps or self.only_encoder) and self.model.backbone != COMPACT:
             raise ValueError(f"encoder_steps, only_encoder: expected a compact model, got {self.model.backbone}.")
         return self
@@ -186,7 +184,7 @@ class TrainConfig(BaseModel):
     @model_validator(mode="after")
     def _there_are_initial_weights_to_share(self) -> TrainConfig:
         if self.initial_share and self.initial_checkpoint is None:
-            raise ValueError("initial_share: expected an initial_checkpoint beside it, got none.")
+            raise ValueError("initial_share: expected an initial_checkpoint, got none.")
         return self
 
     @model_validator(mode="after")
@@ -199,7 +197,7 @@ class TrainConfig(BaseModel):
     @model_validator(mode="after")
     def _exponents_are_a_range(self) -> TrainConfig:
         if self.min_exponent >= self.max_exponent:
-            raise ValueError(f"max_exponent: expected more than min_exponent, {self.min_exponent}.")
+            raise ValueError(f"max_exponent: expected more than min_exponent ({self.min_exponent}).")
         return self
 
     def num_steps(self, num_rows: int) -> int:
@@ -300,7 +298,7 @@ def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
         raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {name!r}.")
     like, asking = _like(path, name), (path, *likened)
     if like.resolve() in [file.resolve() for file in asking]:
-        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {name}.")
+        raise ValueError(f"{path}: {LIKE}: expected a file that does not inherit from this one, got {name}.")
     return {**_values(like, asking), **values}
 
 

@@ -169,7 +169,7 @@ def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
         for name in names:
             if getattr(asked, name) not in (getattr(default, name), getattr(known, name)):
                 raise ValueError(
-                    f"{place}{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
+                    f"{place}{name}: expected {getattr(known, name)}, as in {config.initial_checkpoint}, or no value, "
                     f"got {getattr(asked, name)}."
                 )
 
@@ -185,7 +185,7 @@ def _context(config: TrainConfig, initial: Checkpoint) -> int:
     if asked not in (ModelConfig().max_text_tokens, known) and (asked < known or not may_grow):
         expected = f"{known} or more" if may_grow else str(known)
         raise ValueError(
-            f"model.max_text_tokens: expected {expected}, as {config.initial_checkpoint} has it, or none, got {asked}."
+            f"model.max_text_tokens: expected {expected}, as in {config.initial_checkpoint}, or no value, got {asked}."
         )
     return max(asked, known) if may_grow else known
 
@@ -196,14 +196,14 @@ def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) ->
     most = config.vocabulary_size
     if most != TrainConfig.model_fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:
         raise ValueError(
-            f"vocabulary_size: expected the {tokenizer.vocabulary_size} of {source} or more, or none, got {most}."
+            f"vocabulary_size: expected {tokenizer.vocabulary_size}, as in {source}, or more, or no value, got {most}."
         )
 
 
 def _check_pieces(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
     """Refuse a kind of pieces that differs from the tokenizer's; the default is ignored."""
     if config.tokenizer not in (TrainConfig.model_fields["tokenizer"].default, pieces := tokenizer.pieces):
-        known = f"{pieces}, as {source} has it, or none" if pieces else f"none beside {source}"
+        known = f"{pieces}, as in {source}, or no value" if pieces else f"no value with {source}"
         raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
 
 

@@ -95,8 +95,8 @@ def _accelerator(device: str) -> Any:
     # NOTE: FSDP and the like split matrices, which Muon needs whole; our own splitting gathers them for it.
     if asked := [name for name in SPLIT_MODELS if os.environ.get(f"ACCELERATE_USE_{name}") == "true"]:
         raise ValueError(
-            f"train: expected a launcher that leaves models whole, got {asked[0]}. Launch without it; "
-            "the key `shard` splits the model."
+            f"train: expected a launcher that does not split models, got {asked[0]}. Launch without it; to split the "
+            "model, use the key `shard`."
         )
     from accelerate import Accelerator
 

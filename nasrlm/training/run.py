@@ -188,8 +188,8 @@ class TrainingRun:
                     return self.predictor.to_ids(texts)
             except UnreadableTextError as e:
                 raise ValueError(
-                    f"augment {self.config.augment}: {e.problem} of what it made of {rows.place(chosen[e.row])}. "
-                    "Let it make shorter texts, or use a model with a larger max_text_tokens."
+                    f"augment {self.config.augment}: {e.problem} in its result for {rows.place(chosen[e.row])}. "
+                    "Let it return shorter texts, or use a model with a larger max_text_tokens."
                 ) from e
 
         return redraw
@@ -295,8 +295,8 @@ class TrainingRun:
             self.saved = None
         if (step := self.processes.from_first(lambda: self.step)) != self.step:
             raise ValueError(
-                f"{self._state_path}: expected the state of step {step}, as the first process has, got {self.step}. "
-                "`out` must be one folder that all processes see."
+                f"{self._state_path}: expected the state of step {step}, like the first process, got {self.step}. "
+                "`out` must be a folder that all processes share."
             )
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -83,15 +83,15 @@ class RunIdentity:
             saved, own = (_decisive(TrainConfig(**x.config, out=Path())) for x in (theirs, self))
         except ValidationError as e:
             where = ", ".join(f"{'.'.join(map(str, x['loc']))} {json.dumps(x['input'])}" for x in e.errors())
-            return [f"{where}, which no config has here"]
+            return [f"{where}, which this version does not accept"]
         keys = [key for key in own if saved[key] != own[key]]
         found = [f"{key} {json.dumps(saved[key])} instead of {json.dumps(own[key])}" for key in keys]
         if theirs.data != self.data:
             found.append("other rows")
         elif theirs.spaces != self.spaces:
-            found.append("other spaces of its rows")
+            found.append("other spaces of the rows")
         if theirs.initial != self.initial:
-            found.append("another checkpoint to begin with")
+            found.append("another initial checkpoint")
         return found
 
 

@@ -145,13 +145,13 @@ def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[s
     caveats: list[str] = []
     if few := [name for name, labels in columns if num_texts(valid.texts, labels) < MIN_TEXTS]:
         caveats.append(
-            f"Of {', '.join(few)} fewer than {MIN_TEXTS} different texts of valid rows have labels: "
-            "intervals are not calibrated"
+            f"Fewer than {MIN_TEXTS} different texts of valid rows have labels of {', '.join(few)}: intervals are not "
+            "calibrated"
         )
     texts = set(valid.texts)
     if seen := len(texts.intersection(train_rows.texts)):
-        what = f"{seen:,} of {len(texts):,} texts of valid rows are train rows' too"
-        caveats.append(f"{what}: intervals are too narrow for other networks, as far as labels are alike")
+        what = f"{seen:,} of {len(texts):,} texts of valid rows are also in train rows"
+        caveats.append(f"{what}: intervals are too narrow for other networks if labels of the same text are similar")
     return caveats
 
 
@@ -165,7 +165,7 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
         )
     if config.weight_bits < initial.weight_bits:  # rounding the common weights would change other spaces' predictions
         raise ValueError(
-            f"train: weight_bits: expected {initial.weight_bits}, as {config.initial_checkpoint} has it, beside "
+            f"train: weight_bits: expected {initial.weight_bits}, as in {config.initial_checkpoint}, with "
             f"encoder_steps, got {config.weight_bits}."
         )
     learned = learned_objectives(config, examples)

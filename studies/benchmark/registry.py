@@ -44,8 +44,8 @@ class Method:
         scores = self._answer(models, task)
         if scores.shape != task.test.shape or not np.isfinite(scores).all():
             raise ValueError(
-                f"method {self.name}: expected a finite score of each of {len(task.test)} test rows, got shape "
-                f"{scores.shape}, {np.isfinite(scores).sum()} of them finite. Leave it out of --methods, or mend it."
+                f"method {self.name}: expected a finite score for each of {len(task.test)} test rows, got shape "
+                f"{scores.shape}, {np.isfinite(scores).sum()} of them finite. Leave it out of --methods, or fix it."
             )
         return scores
 

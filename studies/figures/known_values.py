@@ -45,7 +45,7 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
             notations = frame["architecture"].tolist()
         except (ValueError, KeyError) as error:
             raise StudyError(
-                f"{path}: expected the front of a study, got {error}. Remove it: a resumed search writes it."
+                f"{path}: expected the front of a study, got {error}. Remove it: a resumed search writes it again."
             ) from error
     known = ~np.isnan(predicted).all(axis=(1, 2)) & ~np.isnan(real).all(axis=1)
     return predicted[known], real[known], list(compress(notations, known))

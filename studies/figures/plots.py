@@ -100,14 +100,14 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
     studies = [load_study(path) for path in paths]
     kinds = sorted({_kind(study.config) for study in studies})
     if len(kinds) != 1:
-        raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
+        raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them separately.")
     by_config: dict[str, list[str]] = {}
     for path, study in zip(paths, studies, strict=True):
         by_config.setdefault(spelled(study.config), []).append(str(path))
     if alike := next((names for names in by_config.values() if len(names) > 1), None):
         raise StudyError(
-            f"plot: expected studies that differ, in their seeds at least, got {', '.join(alike)} with one config, "
-            "as the folders of one study's workers have. Name one of them."
+            f"plot: expected studies that differ at least in their seeds, got {', '.join(alike)} with the same "
+            "config, like workers of one study. Give only one of them."
         )
     if empty := [str(path) for path, study in zip(paths, studies, strict=True) if not study.history.complete().any()]:
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")

@@ -58,7 +58,9 @@ class WholeLinesLock(JournalFileOpenLock):
         except BaseException as error:
             self.release()
             if isinstance(error, FileNotFoundError):
-                raise StudyError(f"{self._path}: expected a study's journal, got no such file. Restore it.") from error
+                raise StudyError(
+                    f"{self._path}: expected the journal of a study, got no such file. Restore it."
+                ) from error
             raise
         return True
 
@@ -81,8 +83,8 @@ class NamedLines(JournalFileBackend):
                 line += 1
         except ValueError as error:
             raise StudyError(
-                f"{self._file_path}, line {line}: expected a record of Optuna's, got {error}. "
-                "Restore the file, or remove that line."
+                f"{self._file_path}, line {line}: expected a record of Optuna, got {error}. Restore the file, or "
+                "remove that line."
             ) from error
 
 
@@ -91,7 +93,7 @@ def _cut_unfinished_line(path: Path) -> None:
         first = file.readline()
         is_cut = first.startswith(b'{"op_code"') and not first.endswith(b"\n")
         if first and not is_cut and not (first.startswith(b"{") and b"op_code" in first):
-            raise ValueError("expected Optuna's records in its lines")
+            raise ValueError("expected records of Optuna in its lines")
         size = end = file.seek(0, os.SEEK_END)
         while end > 0:
             start = max(end - BLOCK, 0)

@@ -239,8 +239,8 @@ def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks
     if storage.engine.dialect.name == "sqlite" and file and file != ":memory:":
         return _locks_beside(file, study_name)
     raise StudyError(
-        f"storage: expected a journal file, postgresql:// or sqlite:/// with a file, got "
-        f"{storage.engine.url.render_as_string(hide_password=True)}: a study needs its locks."
+        "storage: expected a journal file, postgresql:// or sqlite:/// with a file, got "
+        f"{storage.engine.url.render_as_string(hide_password=True)}: a study needs a storage with locks."
     )
 
 
@@ -256,9 +256,9 @@ def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[Non
         with locks.turn():
             if locks.is_held(RUN):
                 raise StudyError(
-                    f"storage {without_password(name)}: expected {study_name} to be nobody's now, got one that another "
-                    "process evaluates. Wait for it, or choose another storage or seed: only searches that a model "
-                    "guides are shared."
+                    f"storage {without_password(name)}: expected {study_name} not to be in use, got one that another "
+                    "process runs. Wait for it, or choose another storage or seed: only searches guided by a model "
+                    "can be shared."
                 )
             locks.hold(RUN)
         yield

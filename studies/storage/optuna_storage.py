@@ -152,16 +152,16 @@ def _warn_of_others(config: SearchConfig, storage: BaseStorage, begins: str, own
     """
     if same_seed := [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]:
         warnings.warn(
-            f"{begins} begins beside {', '.join(same_seed)}, whose settings are others. "
-            "Workers of one study have the same goals, constraints, evaluator and options.",
+            f"{begins} starts next to {', '.join(same_seed)}, which has other settings. Workers of one study need the "
+            "same goals, constraints, evaluator and options.",
             stacklevel=3,
         )
     seeds = [int(seed) for other in there if (seed := other.rsplit("-", 2)[-2]).isdecimal()]
     alike = {study_name(replace(config, seed=seed)) for seed in seeds if seed != config.seed}
     if running := [other for other in there if other in alike and _is_running(storage, other)]:
         warnings.warn(
-            f"{begins} begins beside {', '.join(running)}, which has running trials. A worker that is to join it needs "
-            "its seed.",
+            f"{begins} starts next to {', '.join(running)}, which has running trials. To join it, a worker needs its "
+            "seed.",
             stacklevel=3,
         )
 
@@ -182,8 +182,8 @@ def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
         study.set_user_attr(TABLE, {"path": str(path), "sha256": digest})
     elif str(path) != known["path"] and digest != known["sha256"]:
         raise StudyError(
-            f"{where}: expected the table that the study was begun with, {known['path']}, got another, {path}. Choose "
-            "another storage or seed, or rename the table."
+            f"{where}: expected the table that the study was started with, {known['path']}, got another, {path}. "
+            "Choose another storage or seed, or rename the table."
         )
 
 
@@ -216,7 +216,7 @@ def answering(name: str) -> Iterator[None]:
         if isinstance(error, UnwritableError) or (isinstance(error, OSError) and error.filename):
             raise  # the error is of another file
         reason = " ".join(str(error).split())[:200]
-        raise StudyError(f"storage {without_password(name)}: expected an answer, got {reason}. {GO_ON}") from error
+        raise StudyError(f"storage {without_password(name)}: expected a response, got {reason}. {GO_ON}") from error
 
 
 class StoredStudy:

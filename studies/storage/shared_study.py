@@ -105,13 +105,13 @@ class SharedStudy(Generic[A]):
         results = {entry.key for entry in known.entries if entry.status == EVALUATED}
         if len(stored) > self.config.trials:
             raise StudyError(
-                f"storage {self._name}: expected the {len(stored)} trials of the study, or more, got "
+                f"storage {self._name}: expected at least the {len(stored)} trials of the study, got "
                 f"{self.config.trials}. Give {len(stored)} trials, or choose another storage or seed."
             )
         if lacking := results - stored:
             raise StudyError(
-                f"storage {self._name}: expected the {len(results)} results of the study's history, "
-                f"got all but {len(lacking)} of them. Bring the storage back, or choose another folder to begin anew."
+                f"storage {self._name}: expected the {len(results)} results of the study's history, got all but "
+                f"{len(lacking)} of them. Restore the storage, or choose another folder to start a new study."
             )
 
     def patiently(self, act: Callable[[], T]) -> T:

@@ -15,9 +15,7 @@ NextBatch = Callable[[Ledger], Sequence[Entry] | None]  # ledger to the next bat
 Evaluate = Callable[[str], FloatArray]  # notation to (M,) real results
 
 PATIENCE = 3  # consecutive batches without anything to evaluate before a search gives up
-NOTHING_LEFT = (
-    f"the last {PATIENCE} batches had nothing to evaluate: all that was looked at was evaluated before, or pruned"
-)
+NOTHING_LEFT = f"the last {PATIENCE} batches had nothing to evaluate: all candidates were pruned or already evaluated"
 PAUSE = 0.2  # seconds between checks of an idle worker whether another one has died
 TELL_SECONDS = 60.0  # between messages about what an idle worker waits for
 

@@ -60,7 +60,7 @@ class Networks:
         if unknown:
             raise ValueError(
                 f"process: expected one of {len(self.row_of)} networks that are known beforehand, got "
-                f"{unknown[0][:60]!r}. Name it when the adapter is made."
+                f"{unknown[0][:60]!r}. Include it when creating the adapter."
             )
         return np.array([self.row_of[text] for text in texts], dtype=np.intp)
 

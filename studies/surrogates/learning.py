@@ -83,8 +83,8 @@ class LearningModel(Generic[A]):
             if first is not entry:
                 self._has_warned_of_twins = True
                 warnings.warn(
-                    f"{self._space.name}: expected one architecture_key of one network, got {first.key} and "
-                    f"{entry.key}. Unless they are trained differently, let architecture_key leave out what differs.",
+                    f"{self._space.name}: expected one architecture_key per network, got {first.key} and {entry.key}. "
+                    "Unless they are trained differently, leave the difference out of architecture_key.",
                     stacklevel=2,
                 )
                 return

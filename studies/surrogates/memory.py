@@ -114,7 +114,7 @@ class PredictorMemory:
             ValueError: ``objectives`` is None.
         """
         if objectives is None:
-            raise ValueError("predictor memory: expected objectives by name, got None. Name them.")
+            raise ValueError("predictor memory: expected names of objectives, got None. List them.")
         names, levels = tuple(objectives), tuple(quantiles)
         answers = self._answers.setdefault(levels, _Answers(len(levels)))
         rows, columns = answers.places(texts, names)

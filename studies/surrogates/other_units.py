@@ -65,8 +65,8 @@ class UnitCheck(Generic[A]):
             if seems := likely_unit(objective, predicted, real):
                 unit, times = f" in {objective.unit}" if objective.unit else "", np.median(real) / np.median(predicted)
                 told.append(
-                    f"results: expected {name}{unit}, got what seems to be {seems}: in the median {times:.2g} times "
-                    f"what the model expects of {len(real)} networks."
+                    f"results: expected {name}{unit}, got what seems to be {seems}: their median is {times:.2g} times "
+                    f"that of the model's predictions for {len(real)} networks."
                 )
         return told
 

@@ -37,7 +37,7 @@ from studies.tables.several import measured_rows, of_each, shown_names
 
 Choice = Literal["random", "active"]
 CHOICES = get_args(Choice)
-IN_MEMORY = "Of labels in memory there is nasrlm.adapt."
+IN_MEMORY = "For labels in memory, use nasrlm.adapt."
 MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two
 
 
@@ -82,7 +82,7 @@ class AdaptConfig:
                 got = ", ".join(map(str, getattr(self, name))) or "none"
                 raise ValueError(f"adapt: expected {name}, each once, got {got}.")
         if self.choose not in CHOICES:
-            raise ValueError(f"adapt: expected choose of {', '.join(CHOICES)}, got {self.choose!r}.")
+            raise ValueError(f"adapt: expected choose to be one of {', '.join(CHOICES)}, got {self.choose!r}.")
         for name, number, least in (("samples", self.samples, 2), ("pool", self.pool, 2), ("seed", self.seed, 0)):
             if number is not None:
                 checked_whole(f"adapt: {name}", number, least)
@@ -146,9 +146,9 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
             f"{named(config.files)}: like_table: expected architectures of one space, got texts or several spaces."
         )
     if again := [name for name in names if name in checkpoint.objectives]:
-        advice = " Give the tables of before too." if checkpoint.added.intersection(again) else ""
+        advice = " Give the earlier tables too." if checkpoint.added.intersection(again) else ""
         warnings.warn(
-            f"adapt: {', '.join(again)}: known already; the new checkpoint answers by these labels alone, in every "
+            f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
             f"space.{advice}",
             stacklevel=2,
         )
@@ -164,8 +164,8 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     learned, learned_texts = frame.iloc[used], {texts[row] for row in used}
     if len(spaces := sorted(set(row_spaces(learned)))) > 1:
         warnings.warn(
-            f"adapt: {', '.join(spaces)}: learned together; each may be predicted better from its own labels alone, "
-            "adapted to for itself.",
+            f"adapt: {', '.join(spaces)}: learned together; each space may be predicted better if adapted to "
+            "separately, from its own labels alone.",
             stacklevel=2,
         )
     pool, labels = _with_labels(pool, used, learned, measured, names)
@@ -221,8 +221,8 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     rows, labels = mean_labels(_networks(frame), frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
     if len(rows) < len(frame):
         warnings.warn(
-            f"adapt: {len(frame) - len(rows):,} rows are of networks of other rows: the mean of a network's labels "
-            "counts.",
+            f"adapt: {len(frame) - len(rows):,} rows repeat networks of other rows: the mean of each network's labels "
+            "is used.",
             stacklevel=4,
         )
     return frame.iloc[rows].assign(**dict(zip(names, labels.T, strict=True)))
@@ -290,7 +290,8 @@ def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
     wanted = labelled if config.samples is None else config.samples
     if wanted > MOST_LABELS:
         raise ValueError(
-            f"samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
+            f"samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Give a smaller number, or use `nasrlm "
+            "train`."
         )
     counts = frame[list(config.objectives)].count()
     if config.samples is None and labelled and counts.min() < 2:
@@ -301,7 +302,7 @@ def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
     if not 2 <= wanted <= labelled:
         several = len(config.objectives) > 1
         advice = (
-            " Learn objectives of different rows one after the other."
+            " Learn objectives with labels in different rows one after another."
             if several
             else " Use them all (`--samples all`, samples=None)."
         )

@@ -57,8 +57,8 @@ def most_telling(
     new = [architecture for architecture in drawn if space.architecture_key(architecture) not in everyone]
     if count > len(new):
         raise ValueError(
-            f"sample: expected up to {len(new):,} to choose, as many as a pool of {pool:,} has"
-            f"{' that are not measured' * bool(everyone)}, got {count:,}."
+            f"sample: expected up to {len(new):,} architectures to choose, as many as a pool of {pool:,} "
+            f"has{' that are not measured' * bool(everyone)}, got {count:,}."
         )
     texts = to_onnx_texts(space, [*known.values(), *new], measured=True, progress=progress)
     seen, first = make_pool(checkpoint, texts, progress, space=space.address), len(known)

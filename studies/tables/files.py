@@ -40,7 +40,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
     blank = [name for name in map(str, frame.columns) if name != name.strip() and ("@" in name or name.strip() in read)]
     if blank:
         raise ValueError(
-            f"{path}: expected names of columns without blanks around them, got {', '.join(map(repr, blank))}."
+            f"{path}: expected column names without surrounding spaces, got {', '.join(map(repr, blank))}."
         )
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:

@@ -114,7 +114,9 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
     texts = written_texts(frame)
     spelled = frame[~frame.index.isin(list(texts))]
     if len(spelled) and "space" not in frame:
-        raise ValueError(f"{path}: expected a column space, got none. Name it: --space, or the key space of a config.")
+        raise ValueError(
+            f"{path}: expected a column space, got none. Set it with --space, or the key space of a config."
+        )
     for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
         if pd.isna(name):
             raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")

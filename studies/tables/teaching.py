@@ -95,8 +95,8 @@ def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Itera
     keys = {space.architecture_key(architecture) for architecture in judged}
     if keys and (again := sum(space.architecture_key(architecture) in keys for architecture in drawn)):
         warnings.warn(
-            f"{path}: {again:,} of {len(drawn):,} networks drawn are of its splits valid and test: a model that learns "
-            "from them too is too sure of these. Another seed draws others.",
+            f"{path}: {again:,} of {len(drawn):,} networks drawn are in its splits valid and test: a model that also "
+            "learns from them is overconfident on these splits. Use another seed to draw others.",
             stacklevel=3,
         )
 
@@ -155,7 +155,7 @@ def _train_rows(
     if frame.empty:
         raise ValueError(f"{table}: expected train rows, got none.")
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
-        raise ValueError(f"{table}: expected architectures of one space in its train rows. Name the space.")
+        raise ValueError(f"{table}: expected architectures of one space in its train rows. Set the space.")
     for name in names:
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")

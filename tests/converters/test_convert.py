@@ -156,10 +156,13 @@ def test_what_a_users_space_raises_carries_the_architecture():
 
 def test_what_is_no_space_or_no_architecture_is_told():
     space = get_space("nasbench201")
-    with pytest.raises(ValueError, match=r"to_graph: expected a search space, got 'nasbench201'\. spaces\.get_space"):
+    with pytest.raises(
+        ValueError,
+        match=r"to_graph: expected a search space, got 'nasbench201'\. Load one by name with spaces\.get_space",
+    ):
         to_onnx_text("nasbench201", space.decode((0,) * 6))
     with pytest.raises(
-        ValueError, match=r"expected an architecture of nasbench201, got text, '\|none.* parse makes one"
+        ValueError, match=r"expected an architecture of nasbench201, got text, '\|none.* with the space's method parse"
     ):
         to_onnx_text(space, "|none~0|")
 
@@ -167,6 +170,7 @@ def test_what_is_no_space_or_no_architecture_is_told():
 def test_text_in_place_of_a_path_is_told():
     space = get_space("nasbench201")
     with pytest.raises(
-        OnnxModelError, match=r"^expected the path of an ONNX model, got text, '<.*to_model makes a model"
+        OnnxModelError,
+        match=r"^expected the path of an ONNX model, got text, '<.*Convert ONNX text with converters\.to_model",
     ):
         model_to_graph(to_onnx_text(space, space.decode((0,) * 6)))

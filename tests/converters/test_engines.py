@@ -46,7 +46,7 @@ def test_results_come_in_order_and_tasks_are_taken_as_needed(workers):
 
 
 def test_a_killed_worker_is_told():
-    with pytest.raises(RuntimeError, match="expected them to live, got one killed"):
+    with pytest.raises(RuntimeError, match="expected all to keep running, got one that was killed"):
         list(map_in_order(end, [0, 1], workers=2))
 
 
@@ -74,9 +74,9 @@ from tests.converters.test_engines import double, end
 @pytest.mark.parametrize(
     ("guard", "function", "told"),
     [
-        ("if True:", "double", r'started, got one that ended .*`if __name__ == "__main__":`.*\(start method {method}'),
+        ("if True:", "double", r'starts, got one that exited .*`if __name__ == "__main__":`.*\(start method {method}'),
         ('if __name__ == "__main__":', "double", ""),
-        ('if __name__ == "__main__":', "end", "expected them to live, got one killed"),
+        ('if __name__ == "__main__":', "end", "expected all to keep running, got one that was killed"),
     ],
 )
 def test_a_program_that_workers_cannot_import_is_told(tmp_path, method, guard, function, told):

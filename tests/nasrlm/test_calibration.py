@@ -76,9 +76,7 @@ def test_levels_between_those_of_the_grid_are_interpolated() -> None:
 
 @pytest.mark.parametrize("levels", [[-0.1] * 99, [1.5] * 99, [0.5] * 98, [0.5] * 98 + ["1"], [0.5] * 98 + [0.4], None])
 def test_what_are_no_levels_is_refused(levels: object) -> None:
-    with pytest.raises(
-        ValueError, match=r"calibration of a@x: expected 99 levels in \[0, 1\] that do not descend, got "
-    ):
+    with pytest.raises(ValueError, match=r"calibration of a@x: expected 99 non-decreasing levels in \[0, 1\], got "):
         read_calibration({"b@x": [], "a@x": levels})
 
 

@@ -134,7 +134,7 @@ def test_another_kind_of_table_is_refused(name: str, told: str, tmp_path: Path) 
 def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
     given = tmp_path / "table.csv"
     check_not_read(given, None, tmp_path / "other.csv")
-    with pytest.raises(ValueError, match=r"table\.csv: expected another file than the one that is read, got the same"):
+    with pytest.raises(ValueError, match=r"table\.csv: expected an output file other than the input, got the same"):
         check_not_read(given, None, str(tmp_path / "folder" / ".." / "table.csv"))
 
 
@@ -158,7 +158,7 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
     write_atomically(path, b"second")
     assert path.read_bytes() == b"second"
     assert list(path.parent.iterdir()) == [path]
-    with pytest.raises(OSError, match=r"expected to write this file, got File exists\. Name a folder"):
+    with pytest.raises(OSError, match=r"expected to write this file, got File exists\. Choose a folder"):
         write_atomically(path / "below", b"")
 
 

@@ -53,7 +53,10 @@ def test_vectors_have_one_number() -> None:
         assert isinstance(found, float)
         assert [found] == correlation(a[:, None], b[:, None])
     assert math.isnan(kendall_tau(a[:1], b[:1]))
-    with pytest.raises(ValueError, match=r"expected two \(N, M\) arrays, got \(\) and \(\)\. Two of shape \(N,\) are"):
+    with pytest.raises(
+        ValueError,
+        match=r"expected two \(N, M\) arrays, got \(\) and \(\)\. For a single objective, give two arrays of",
+    ):
         kendall_tau(np.array(1.0), np.array(1.0))
 
 

@@ -70,7 +70,7 @@ def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpo
     of_arrow = predictor.predict(TEXTS, spaces=pa.array(["other", None]))  # type: ignore[arg-type]
     assert of_arrow.objectives == predictor.predict(TEXTS, spaces=pd.Series(["other", np.nan])).objectives == OBJECTIVES
     for wrong in (["other"], "other", get_space("fbnet")):
-        with pytest.raises(ValueError, match="spaces: expected one of each "):
+        with pytest.raises(ValueError, match="spaces: expected one for each "):
             predictor.predict(TEXTS, spaces=wrong)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,10 @@ def test_what_is_no_space_is_refused(several: Checkpoint, wrong: Any) -> None:
 
 @pytest.mark.parametrize("misspelled", ["NASBench201", "nas-bench-201", "nasbenhc201"])
 def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspelled: str) -> None:
-    with pytest.warns(UserWarning, match=f"^space: expected nasbench201, got {misspelled}: answers are guesses"):
+    with pytest.warns(
+        UserWarning,
+        match=f"^space: expected nasbench201, got {misspelled}, which the model does not know: predictions",
+    ):
         assert Predictor(several).of_space(misspelled).objectives == OBJECTIVES
 
 
@@ -116,7 +119,10 @@ def test_a_space_of_ones_own_is_known_by_any_path_to_its_file(several: Checkpoin
 def test_the_class_of_a_space_is_no_name_of_it(several: Checkpoint) -> None:
     own = Predictor(replace(several, calibration_by_space={"my_space.py:Mine": {}}))
     for word in ("mine", "my_space"):
-        with pytest.warns(UserWarning, match=rf"^space: expected my_space\.py:Mine, got {word}: answers are guesses"):
+        with pytest.warns(
+            UserWarning,
+            match=rf"^space: expected my_space\.py:Mine, got {word}, which the model does not know: predictions",
+        ):
             own.of_space(word)
 
 
@@ -145,7 +151,7 @@ def test_a_predictor_of_a_space_asks_at_its_levels(several: Checkpoint) -> None:
     np.testing.assert_allclose(there.predict(TEXTS, quantiles=(0.5,)).values[:, 0, 0], raw[:, 1, 1], rtol=1e-4)
     np.testing.assert_allclose(everywhere.predict(TEXTS, quantiles=(0.5,)).values[:, :, 0], raw[:, :, 1], rtol=1e-4)
     assert there.predict(TEXTS, [ACCURACY]).values.shape == (2, 1, 3)  # what is asked for by name is answered
-    with pytest.raises(ValueError, match=rf"one of the checkpoint's 2, got .* Did you mean {ACCURACY}"):
+    with pytest.raises(ValueError, match=rf"one of the checkpoint's 2 objectives, got .* Did you mean {ACCURACY}"):
         there.predict(TEXTS, [ACCURACY[:-1]])
 
 
@@ -246,7 +252,9 @@ def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(
     words = ("--space", "nasbench201", "--objectives", "max:accuracy@nosuch", "--checkpoint", several_folder)
     told = nasrlm("search", *words, "--out", tmp_path / "out")
     assert told.status == 2
-    assert told.stderr.startswith("nasrlm: objective: expected one of the checkpoint's 2, got 'accuracy@nosuch'.")
+    assert told.stderr.startswith(
+        "nasrlm: objective: expected one of the checkpoint's 2 objectives, got 'accuracy@nosuch'."
+    )
 
 
 def test_a_space_that_the_checkpoint_has_not_seen_is_told(

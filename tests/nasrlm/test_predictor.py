@@ -41,7 +41,7 @@ def predictor(checkpoint: Checkpoint) -> Predictor:
 
 
 def test_a_folder_in_place_of_a_checkpoint_is_told(checkpoint: Checkpoint) -> None:
-    told = r"expected a Checkpoint, got 'folder'\. Checkpoint\.from_pretrained and Predictor\.from_pretrained read"
+    told = r"expected a Checkpoint, got 'folder'\. To load a folder, use Checkpoint\.from_pretrained or Predictor"
     for asked, who in ((Predictor, "Predictor"), (partial(make_pool, texts=TEXTS), "adapt")):
         with pytest.raises(ValueError, match=f"{who}: {told}"):
             asked("folder")  # type: ignore[arg-type]
@@ -148,22 +148,22 @@ def test_joint_log_probabilities_want_the_order_of_decoding(predictor: Predictor
 
 @pytest.mark.parametrize("known", [{"accuracy@cifar10": [1.0]}, {"energy_mj@fpga": [1.0] * 5}])
 def test_known_values_are_one_a_text_of_what_is_asked(predictor: Predictor, known: dict[str, list[float]]) -> None:
-    with pytest.raises(ValueError, match=r"known: expected one value a text \(5\)"):
+    with pytest.raises(ValueError, match=r"known: expected one value per text \(5\)"):
         predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)
 
 
 def test_values_fit_and_are_finite(predictor: Predictor) -> None:
     for method in ("log_probabilities", "cumulative_probabilities"):
         with pytest.raises(
-            ValueError, match=r"values: expected one a text and objective, shape \(5, 2\), got \(4, 2\)"
+            ValueError, match=r"values: expected one per text and objective, shape \(5, 2\), got \(4, 2\)"
         ):
             getattr(predictor, method)(TEXTS, OBJECTIVES, np.ones((4, 2)))
         for wrong in ([["a"] * 2] * 5, [[{}, 1]] * 5, [[1], [1, 2]]):
             with pytest.raises(ValueError, match=r"values: expected numbers, got \[\["):
                 getattr(predictor, method)(TEXTS, OBJECTIVES, wrong)
     first = OBJECTIVES[0]
-    for known, got in (({first: 93.0}, "93.0 of"), ({first: "93"}, "'93' of"), ({"a": None}, "None of")):
-        with pytest.raises(ValueError, match=rf"known: expected one value a text \(5\) of accuracy.*, got {got}"):
+    for known, got in (({first: 93.0}, "93.0 for"), ({first: "93"}, "'93' for"), ({"a": None}, "None for")):
+        with pytest.raises(ValueError, match=rf"known: expected one value per text \(5\) for accuracy.*, got {got}"):
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"known: expected values by objective, got \[93\.0\]"):
         predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=[93.0])  # type: ignore[arg-type]
@@ -171,12 +171,12 @@ def test_values_fit_and_are_finite(predictor: Predictor) -> None:
     with pytest.raises(ValueError, match=rf"values: expected finite numbers, got nan of {OBJECTIVES[1]} in row 3\."):
         predictor.log_probabilities(TEXTS, OBJECTIVES, values)
     for wrong in ([np.inf] * 5, ["fast"] * 5, [[1.0]] * 5):
-        with pytest.raises(ValueError, match=rf"known: expected finite numbers of {OBJECTIVES[0]}, or NaN"):
+        with pytest.raises(ValueError, match=rf"known: expected finite numbers for {OBJECTIVES[0]}, or NaN"):
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: wrong})  # type: ignore[dict-item]
     for value in (-5.0, 100.5):
         beyond = [*[np.nan] * 4, value]
         with pytest.raises(
-            ValueError, match=rf"known: expected percent, 0 to 100, of {OBJECTIVES[0]}, got {value:g}\."
+            ValueError, match=rf"known: expected percent, 0 to 100, for {OBJECTIVES[0]}, got {value:g}\."
         ):
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: beyond})
 
@@ -192,7 +192,7 @@ def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
     ("texts", "objectives", "quantiles", "message"),
     [
         (TEXTS, ["latency_ms@raspi"], LEVELS, r"got 'latency_ms@raspi'\. Did you mean latency_ms@raspi4\?"),
-        (TEXTS, ["zzz"], LEVELS, r"expected one of the checkpoint's 2, got 'zzz'\. `nasrlm info` lists them"),
+        (TEXTS, ["zzz"], LEVELS, r"one of the checkpoint's 2 objectives, got 'zzz'\. `nasrlm info` lists them"),
         (TEXTS, [], LEVELS, r"objectives: expected one or more, got none"),
         (TEXTS, None, (0.9, 0.1), r"expected quantiles ascending in \(0, 1\), got \(0\.9, 0\.1\)"),
         (TEXTS, None, (0.5, 1.0), r"expected quantiles ascending in \(0, 1\)"),
@@ -390,9 +390,7 @@ def test_canonical_texts_of_measured_networks_are_told() -> None:
 def test_texts_of_another_kind_than_learned_are_told() -> None:
     released, space = Predictor.from_pretrained().of_space("nasbench201"), get_space("nasbench201")
     network = to_measured_text(space, space.decode((3, 0, 1, 3, 2, 1)))
-    with pytest.warns(
-        UserWarning, match=r"expected canonical ONNX text, .* a line like a notation or the name of a file"
-    ):
+    with pytest.warns(UserWarning, match=r"expected canonical ONNX text, .* line that looks like a notation or a file"):
         released.predict([network, "net.onnx"], ["accuracy@cifar10"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -47,12 +47,15 @@ def test_choices_that_do_not_go_together_end_in_an_error() -> None:
     space = NASBench101()
     edges = [gene for gene in range(len(space.gene_sizes)) if space.gene_sizes[gene] == 2]
     everything = tuple(int(gene in edges) for gene in range(len(space.gene_sizes)))  # more edges than allowed
-    with pytest.raises(ArchitectureError, match="nasbench101: expected architectures, got none of 1000 draws"):
+    with pytest.raises(
+        ArchitectureError,
+        match="nasbench101: expected an architecture that resembles those given, got none in 1000 draws",
+    ):
         sample_like(space, [everything])(np.random.default_rng(0))
 
 
 def test_draws_are_like_something() -> None:
-    with pytest.raises(ValueError, match=r"^darts: expected architectures to draw like, got none\.$"):
+    with pytest.raises(ValueError, match=r"^darts: expected architectures as a model for the draws, got none\.$"):
         sample_like(DARTS, [])
 
 

@@ -17,7 +17,7 @@ REFUSED = (
     ({"d": [2, 2, 5, 2, 2]}, "expected d at position 2 to be one of 2, 3, 4, got 5"),
     ({"d": 2}, "expected a list of 5 in d, got 2[.]"),
     ({"ks": [3] * 11}, "expected a list of 10 or 20 in ks, got 11 of them"),
-    ({"ks": [3] * 20}, "expected lists of one length, got 20 in ks, 10 in e"),
+    ({"ks": [3] * 20}, "expected lists of equal length, got 20 in ks, 10 in e"),
     ({"ks": [3] * 3 + [4] * 7}, "expected ks of stage 1, block 1 to be one of 3, 5, 7, got 4"),
     ({"e": [3] * 9 + ["6"]}, "expected e of stage 4, block 1 to be one of 3, 4, 6, got '6'"),
     ({"r": 130}, "expected r to be one of 128, .*, got 130"),

@@ -38,13 +38,22 @@ def opened(tmp_path, line: str):
         ("def sample(self, rng): yield self.decode((0, 0))", "an architecture from sample, got <generator"),
         ("def format(self, architecture): return list(architecture)", r"a line of text from format, got \["),
         ('def format(self, architecture): return "8\\n1"', "a line of text from format, got '8"),
-        ("def encode(self, architecture): return (0,)", r"a tuple of an integer a gene from encode, got \(0,\)"),
-        ("def encode(self, architecture): return (0, 2)", r"a tuple of an integer a gene from encode, got \(0, 2\)"),
+        ("def encode(self, architecture): return (0,)", r"a tuple with one integer per gene from encode, got \(0,\)"),
+        (
+            "def encode(self, architecture): return (0, 2)",
+            r"a tuple with one integer per gene from encode, got \(0, 2\)",
+        ),
         ("def architecture_key(self, architecture): pass", "a line of text from architecture_key, got None"),
-        ("def architecture_key(self, _, keys=iter('ab')): return next(keys)", "one architecture_key .* 'a' and 'b'"),
-        ("def parse(self, notation): return self.decode((0, 0))", r"what equals .* from parse of '\[16, 2\]', got "),
-        ("def parse(self, notation): pass", "what equals .* from parse of .*, got None"),
-        ("def encode(self, architecture): return (0, 0)", r"what equals .* from decode of \(0, 0\), got Choices"),
+        (
+            "def architecture_key(self, _, keys=iter('ab')): return next(keys)",
+            "a single architecture_key .* 'a' and 'b'",
+        ),
+        (
+            "def parse(self, notation): return self.decode((0, 0))",
+            r"a result equal to .* from parse of '\[16, 2\]', got ",
+        ),
+        ("def parse(self, notation): pass", "a result equal to .* from parse of .*, got None"),
+        ("def encode(self, architecture): return (0, 0)", r"a result equal to .* from decode of \(0, 0\), got Choices"),
     ],
 )
 def test_a_broken_promise_is_told_when_the_space_is_opened(line, message, tmp_path):
@@ -78,6 +87,6 @@ def test_a_method_that_fails_does_so_where_it_is_needed(tmp_path):
 
 def test_a_class_that_lacks_its_data_is_named(tmp_path):
     with pytest.raises(
-        UnknownSpaceError, match=r"own\.py:Own: expected a class that can be made, got FileNotFoundError"
+        UnknownSpaceError, match=r"own\.py:Own: expected a class that can be created, got FileNotFoundError"
     ):
         opened(tmp_path, "def __init__(self): open('/no/such/data.csv')")

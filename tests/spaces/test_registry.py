@@ -98,7 +98,7 @@ def test_own_space_with_something_missing(own_file):
     assert "got none." in refusal(f"{own_file}:")
     assert "subclass of spaces.SearchSpace, got 3" in refusal(f"{own_file}:NOT_A_SPACE")
     assert "abstract method" in refusal(f"{own_file}:Unfinished")
-    assert "got none called objectives" in refusal(f"{own_file}:Unlabelled")
+    assert "got none named objectives" in refusal(f"{own_file}:Unlabelled")
 
 
 def test_modules_beside_an_own_file_can_be_imported(own_file, monkeypatch):
@@ -130,11 +130,11 @@ def test_a_name_of_this_package_is_refused_for_another_space(own_file):
     digits = get_space(f"{own_file}:Digits")
     check_name(digits)
     impostor = type("Impostor", (type(digits),), {"name": "nasbench201"})()
-    with pytest.raises(UnknownSpaceError, match="space Impostor: expected a name of its own, got nasbench201"):
+    with pytest.raises(UnknownSpaceError, match="space Impostor: expected a unique name, got nasbench201"):
         check_name(impostor)
     check_name(type("Kind", (type(get_space("nasbench201")),), {})())
     check_name(Spellings(get_space("nasbench201")))
-    with pytest.raises(UnknownSpaceError, match="expected a name of its own, got nasbench201"):
+    with pytest.raises(UnknownSpaceError, match="expected a unique name, got nasbench201"):
         check_name(Spellings(impostor))
 
 

@@ -58,7 +58,7 @@ def test_lists_hold_blocks_in_use_or_all():
     ("lists", "message"),
     [
         ({"k": [5, 3], "e": [1]}, "expected a list of 2 or 3 in e, got 1 of them"),
-        ({"k": [5, 3], "e": [1, 2, 2]}, "expected lists of one length, got 2 in k, 3 in e"),
+        ({"k": [5, 3], "e": [1, 2, 2]}, "expected lists of equal length, got 2 in k, 3 in e"),
         ({"k": [5, 3], "e": 1}, "expected a list of 2 or 3 in e, got 1[.]"),
         ({"k": [5, 4], "e": [1, 2]}, "expected k of stage 1, block 0 to be one of 3, 5, got 4"),
         ({"k": [5, 3], "e": [True, 2]}, "expected e of stage 0, block 0 to be one of .*, got True"),

@@ -57,7 +57,7 @@ def test_other_constraints_are_refused(text: str) -> None:
     [("latency_ms@toy<=5", "latency_ms@toy>=6"), ("latency_ms@toy<=-1",), ("accuracy@toy>=101", "latency_ms@toy<=5")],
 )
 def test_bounds_that_nothing_can_meet_are_refused(bounds: tuple[str, ...], tmp_path: Path) -> None:
-    expected = re.escape(f"a value can meet, got {bounds[0]}")
+    expected = re.escape(f"can be met together, got {bounds[0]}")
     with pytest.raises(ValueError, match=expected):
         search(toy_config(constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path / "out")
     assert not (tmp_path / "out").exists()

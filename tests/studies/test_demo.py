@@ -28,7 +28,7 @@ def test_an_out_that_is_a_file_is_told(
     monkeypatch.setattr(sys, "argv", ["demo", "--out", str(tmp_path / "file")])
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert capsys.readouterr().err.endswith("expected a folder that can be made, got File exists. Choose another.\n")
+    assert capsys.readouterr().err.endswith("expected a folder that can be created, got File exists. Choose another.\n")
 
 
 def test_another_study_is_not_replaced(tmp_path: Path) -> None:

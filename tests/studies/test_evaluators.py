@@ -89,7 +89,7 @@ def test_a_function_answers_the_notation() -> None:
 )
 def test_what_a_metric_cannot_be_is_no_result(answer: dict[str, float], message: str) -> None:
     evaluator = FunctionEvaluator(SPACE, lambda notation: answer, objectives=OBJECTIVES[:2])
-    with pytest.raises(ValueError, match=f"^evaluator: expected {message} for 0-1-2-3. Answer NaN where there is no"):
+    with pytest.raises(ValueError, match=f"^evaluator: expected {message} for 0-1-2-3. Return NaN where there is no"):
         evaluator.evaluate([Row((0, 1, 2, 3))])
 
 

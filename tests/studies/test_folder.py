@@ -16,5 +16,5 @@ def test_json_is_strict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [".", "missing", "file"])
 def test_what_is_no_studys_folder_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StudyError, match=r"expected a study's folder, got no study\.json"):
+    with pytest.raises(StudyError, match=r"expected the folder of a study, got no study\.json"):
         read_study(tmp_path / name)

@@ -38,7 +38,7 @@ def test_risks_are_read(text: str, risk: float | dict[str, float]) -> None:
 
 @pytest.mark.parametrize("text", ["", "much", "a@b=", "a@b", "=0.1", "a@b=0.1,0.2", "0.1,0.2", "a@b=0.1,a@b=0.2"])
 def test_other_risks_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="risk: expected a number, or objective=number each once, got"):
+    with pytest.raises(ValueError, match="risk: expected a number, or objective=number with each objective once, got"):
         parse_risk(text)
 
 

@@ -62,7 +62,7 @@ def test_guesses_of_another_space_prune_nothing_until_results_have_taught_better
     predictor = Guessing(sigma=0.01)  # of which it says that all is worse than what is evaluated
     gate, study, trained = make_gate(predictor=predictor), make_study("RandomSampler"), list[Row]()
     with pytest.warns(
-        UserWarning, match=r"has learned accuracy@toy, latency_ms@toy of networks of toy, .* can"
+        UserWarning, match=r"trained on accuracy@toy, latency_ms@toy of networks of toy, .* unreliable"
     ) as told:
         study.optimize(objective(gate, trained), n_trials=12)
     assert len(told) == 1
@@ -157,7 +157,7 @@ def test_accuracies_that_seem_to_be_fractions_are_told_once() -> None:
         return accuracy / 100, latency
 
     with pytest.warns(
-        UserWarning, match=r"accuracy@toy, got 0\.\d+ of trial 0\. If it is a fraction, give \d+"
+        UserWarning, match=r"accuracy@toy, got 0\.\d+ from trial 0\. If it is a fraction, give \d+"
     ) as told:
         study.optimize(fraction, n_trials=5)
     assert len(told) == 1
@@ -170,15 +170,15 @@ def test_a_fraction_hides_no_result_that_cannot_be(recwarn: pytest.WarningsRecor
         study.add_trial(optuna.trial.create_trial(values=values, user_attrs=notation))
     gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
     fraction, impossible = [str(warning.message) for warning in recwarn]
-    assert "got 0.9 of trial 0. If it is a fraction, give 90." in fraction
-    assert "got -1 of trial 1. The gate leaves such results out." in impossible
+    assert "got 0.9 from trial 0. If it is a fraction, give 90." in fraction
+    assert "got -1 from trial 1. The gate ignores such results." in impossible
 
 
 def test_results_that_cannot_be_prune_nothing_and_are_told_once() -> None:
     gate, study = make_gate(), make_study()
     for values in ([999.0, -1.0], [100.0, -2.0]):
         study.add_trial(optuna.trial.create_trial(values=values, user_attrs={"architecture": "0-1-2-0"}))
-    words = r"^gate: expected percent, 0 to 100, for accuracy@toy, got 999 of trial 0\. The gate leaves"
+    words = r"^gate: expected percent, 0 to 100, for accuracy@toy, got 999 from trial 0\. The gate ignores"
     with pytest.warns(UserWarning, match=words) as told:
         gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
     assert len(told) == 1
@@ -210,7 +210,9 @@ def test_nothing_is_counted_of_what_failed_or_still_runs() -> None:
 
 
 def test_what_is_no_predictor_or_constraint_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"gate: expected a predictor, got 'runs/mine'\. Of a folder: nasrlm\.Pred"):
+    with pytest.raises(
+        ValueError, match=r"gate: expected a predictor, got 'runs/mine'\. To load a folder, use nasrlm\.Pred"
+    ):
         ParetoGate(SPACE, ["max:accuracy@toy"], "runs/mine")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"constraint: expected objective<=number .*, got \('latency_ms@toy', 1\)"):
         make_gate(constraints=[("latency_ms@toy", 1)])
@@ -242,7 +244,7 @@ def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() ->
 
 
 def test_a_class_is_no_space() -> None:
-    with pytest.raises(ValueError, match=r"expected a space, got the class ToySpace. Make one: ToySpace\(\)"):
+    with pytest.raises(ValueError, match=r"expected a space, got the class ToySpace. Create an instance: ToySpace\(\)"):
         ParetoGate(type(SPACE), ["max:accuracy@toy"], ToyPredictor())  # type: ignore[arg-type]
 
 
@@ -261,7 +263,7 @@ def test_goals_in_another_order_than_the_studys_are_refused() -> None:
     gate = make_gate(goals=["min:latency_ms@toy", "min:energy_mj@toy"])
     study = make_study(directions=("minimize", "minimize"))
     study.set_metric_names(["energy_mj@toy", "latency_ms@toy"])
-    with pytest.raises(ValueError, match="expected a study of latency_ms@toy, energy_mj@toy, got energy_mj@toy, lat"):
+    with pytest.raises(ValueError, match="metric names latency_ms@toy, energy_mj@toy, got energy_mj@toy, lat"):
         gate.check(study.ask(), Row((0, 1, 2, 3)))
     other = make_study(directions=("minimize", "minimize"))
     other.set_metric_names(["time", "power"])  # names of the user's own
@@ -375,7 +377,7 @@ def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Row:
 
 
 def test_a_goal_that_is_nearly_known_is_told() -> None:
-    with pytest.warns(UserWarning, match=r"got acuracy@toy: it has to be learned .* Did you mean accuracy@toy\?"):
+    with pytest.warns(UserWarning, match=r"got acuracy@toy, which must be learned .* Did you mean accuracy@toy\?"):
         ParetoGate(SPACE, ["max:acuracy@toy"], ToyPredictor(), to_text=SPACE.format)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -29,14 +29,14 @@ def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
 
     study.optimize(run, n_trials=3)
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
-    with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` name"):
+    with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` return"):
         study.optimize(renamed, n_trials=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is told once
         gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
         study.optimize(renamed, n_trials=1)
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
-    with pytest.warns(UserWarning, match="3 in a row were not: no more are proposed"):
+    with pytest.warns(UserWarning, match="3 in a row differed: no more are proposed"):
         study.optimize(renamed, n_trials=1)
     assert gate.enqueue(study, 1) == []
 
@@ -64,7 +64,9 @@ def test_proposals_in_numbers_of_numpy_can_be_stored(tmp_path: Path) -> None:
 
 def test_parameters_without_names_are_told() -> None:
     gate = make_gate(to_params=lambda row: row.genes)
-    with pytest.raises(TypeError, match=r"^to_params: expected values by names of parameters, got \(\d, \d, "):
+    with pytest.raises(
+        TypeError, match=r"^to_params: expected a mapping from parameter names to values, got \(\d, \d, "
+    ):
         gate.enqueue(make_study(), 1, guide=Guide(generations=2, samples=4))
 
 
@@ -151,7 +153,9 @@ def test_the_model_learns_from_results_and_what_it_did_not_know() -> None:
 
     gate = make_gate(predictor=ToyPredictor(objectives=OBJECTIVES[:1]))
     study, trained = make_study("RandomSampler"), list[Row]()
-    with pytest.raises(ValueError, match=r"expected a predictor of .*, got none of latency_ms@toy\. Let it learn"):
+    with pytest.raises(
+        ValueError, match=r"expected a predictor that knows .*, got one without latency_ms@toy\. Let it learn"
+    ):
         study.optimize(objective(gate, trained), n_trials=8)
     callbacks = [gate.adapt_callback(6, adapt=adapt), gate.enqueue_callback(4, guide=Guide(generations=2, samples=4))]
     study.optimize(objective(gate, trained), n_trials=24, callbacks=callbacks)

@@ -123,7 +123,7 @@ def test_a_search_gives_up_after_so_many_without_an_answer_in_a_row(monkeypatch:
         problem.evaluate(rows(*genes))
         assert not problem.done
     problem.evaluate(rows("1121"))
-    assert problem.stopped == "the evaluator knew none of the last 4 architectures"
+    assert problem.stopped == "the evaluator had no result for the last 4 architectures"
 
 
 def test_a_batch_ends_where_the_trials_do() -> None:

@@ -172,8 +172,10 @@ def test_where_nothing_is_left_nothing_is_proposed() -> None:
 
 def test_a_constraint_that_nothing_meets_is_told() -> None:
     gated = make_gated(Bench(num_constraints=0), Tolerant(), constraints=["latency_ms@toy<=9", "accuracy@toy>=99"])
-    message = r"expected an architecture of toy that may meet the constraints, got none among [0-9]+: .* is pruned, "
-    with pytest.raises(ValueError, match=message + r"for accuracy@toy is .* at best, outside accuracy@toy>=99"):
+    message = (
+        r"expected an architecture of toy that may meet the constraints, got none among [0-9]+: .* is pruned because "
+    )
+    with pytest.raises(ValueError, match=message + r"accuracy@toy is .* at best, outside accuracy@toy>=99"):
         gated.propose(4, guide=Guide(generations=1))
 
 
@@ -257,15 +259,15 @@ def test_rows_between_two_genotypes_are_refused() -> None:
 
 
 def test_rows_that_are_no_genotypes_need_a_translation() -> None:
-    with pytest.raises(ValueError, match=r"the 4 genes of toy, got mixed variables\. Name to_architecture and to_row"):
+    with pytest.raises(ValueError, match=r"the 4 genes of toy, got mixed variables\. Pass to_architecture and to_row"):
         make_gated(Mixed(), ToyPredictor(), to_architecture=None)
     longer = Bench()
     longer.n_var, longer.xu = 5, np.array([4, 4, 4, 3, 9])
     with pytest.raises(ValueError, match="the 4 genes of toy, got 5 variables"):
         make_gated(longer, ToyPredictor(), to_architecture=None)
     for problem, of_row, expected in (
-        (longer, lambda row: to_architecture(row[:4]), "5 numbers a row, got array"),
-        (Mixed(), of_choices, "values by name a row, got array"),
+        (longer, lambda row: to_architecture(row[:4]), "5 numbers per row, got array"),
+        (Mixed(), of_choices, "values by name per row, got array"),
     ):
         gated = make_gated(problem, ToyPredictor(sigma=0.1), to_architecture=of_row)
         with pytest.raises(ValueError, match=expected):
@@ -286,7 +288,7 @@ def test_variables_beside_the_architecture_are_told_once() -> None:
 
     gated = make_gated(Trained(), ToyPredictor(), to_architecture=lambda row: to_architecture(row[:4]))
     rows = np.array([[3, 2, 1, 0, 5], [3, 2, 1, 0, 6], [3, 2, 1, 0, 7]])
-    with pytest.warns(UserWarning, match=r"got array.*5.* and array.*6.* for 3-2-1-0. The second is told") as told:
+    with pytest.warns(UserWarning, match=r"got array.*5.* and array.*6.* for 3-2-1-0. The second gets") as told:
         gated.evaluate(rows)
     assert len(told) == 1
 
@@ -314,7 +316,7 @@ def test_a_result_that_cannot_be_leads_no_front() -> None:
             out["F"][1, 1] = -1.0
 
     gated = make_gated(Failing(), Tolerant(sigma=0.1))
-    words = r"^gate: expected .* for latency_ms@toy, got -1 of evaluation 1\. The gate leaves such results out\.$"
+    words = r"^gate: expected .* for latency_ms@toy, got -1 from evaluation 1\. The gate ignores such results\.$"
     with pytest.warns(UserWarning, match=words):
         gated.evaluate(np.array(SPACE_ROWS[:4]))
     assert "evaluation 1" not in gated.gate.names
@@ -357,7 +359,7 @@ def test_signs_are_judged_by_all_first_rows_of_an_elementwise_problem(
     make_gated(Failing(n_var=4, n_obj=2, **bounds), Tolerant(sigma=0.1)).evaluate(rows)
     (told,) = [str(warning.message) for warning in recwarn]
     assert ("F holds maximised objectives negated" in told) != is_negated
-    assert ("got -1 of evaluation 0. The gate leaves such results out." in told) == is_negated
+    assert ("got -1 from evaluation 0. The gate ignores such results." in told) == is_negated
 
 
 def test_signs_that_cannot_be_are_told_once() -> None:
@@ -367,7 +369,7 @@ def test_signs_that_cannot_be_are_told_once() -> None:
             out["F"] = np.abs(out["F"])
 
     gated = make_gated(Positive(), Tolerant(sigma=0.1))
-    words = r"^GatedProblem: expected percent, 0 to 100, for max:accuracy@toy, got -[\d.]+ from F of the first rows\."
+    words = r"^GatedProblem: expected percent, 0 to 100, for max:accuracy@toy, got -[\d.]+ in F of the first rows\."
     with pytest.warns(UserWarning, match=words) as told:
         gated.evaluate(np.array(SPACE_ROWS[:4]))
     assert len(told) == 1

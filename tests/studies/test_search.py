@@ -181,7 +181,7 @@ def test_a_warm_start_that_optuna_cannot_propose_is_named(tmp_path: Path) -> Non
     evaluator = FunctionEvaluator(space, lambda notation: dict.fromkeys(OBJECTIVES, 1.0), objectives=OBJECTIVES[:2])
     config = toy_config(space=space.name, trials=4, warm_start=[notation])
     with pytest.raises(
-        ValueError, match=r"expected a warm start of architectures that darts draws, got .* use the engine"
+        ValueError, match=r"expected a warm start of architectures that darts can draw, got .* use the engine"
     ):
         search(config, space, evaluator, tmp_path / "optuna")
     result = search(replace(config, engine="pymoo"), space, evaluator, tmp_path / "pymoo")
@@ -282,7 +282,7 @@ def test_an_evaluator_that_knows_nothing_ends_the_search(tmp_path: Path, monkeyp
     table = TableEvaluator(SPACE, toy_table().iloc[:1].assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
     for engine in SAMPLERS:
         result = search(toy_config(engine=engine), SPACE, table, tmp_path / engine)
-        assert result.stopped == "the evaluator knew none of the last 40 architectures"
+        assert result.stopped == "the evaluator had no result for the last 40 architectures"
         assert (result.evaluations, result.failed, result.pruned, result.front) == (0, 40, 0, ())
 
 

@@ -58,13 +58,15 @@ def test_a_space_of_one_architecture_is_refused(engine: str, tmp_path: Path) -> 
         def _build(self, genotype: tuple[int, ...]) -> Row:
             return Row(genotype)
 
-    with pytest.raises(ValueError, match="search: expected two architectures or more, toy has one"):
+    with pytest.raises(ValueError, match="search: expected a space of two or more architectures, toy has one"):
         search(toy_config(trials=5, engine=engine), One(), ToyEvaluator(), tmp_path / "one")
     assert not (tmp_path / "one").exists()
 
 
 def test_what_is_no_evaluator_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected an evaluator, or a function of a notation, got 'surrogate'"):
+    with pytest.raises(
+        ValueError, match=r"expected an evaluator, or a function that takes a notation, got 'surrogate'"
+    ):
         search(toy_config(), SPACE, "surrogate", tmp_path)  # type: ignore[arg-type]
 
 
@@ -90,7 +92,7 @@ def test_infinite_answers_are_refused(tmp_path: Path) -> None:
 
     with (
         np.errstate(divide="ignore"),
-        pytest.raises(ValueError, match=r"expected a finite number of accuracy@toy, got inf"),
+        pytest.raises(ValueError, match=r"expected a finite number for accuracy@toy, got inf"),
     ):
         search(toy_config(), SPACE, Endless(), tmp_path)
 
@@ -130,7 +132,7 @@ def test_resuming_with_fewer_choices_names_the_history(tmp_path: Path) -> None:
     class Shrunk(type(SPACE)):  # type: ignore[misc]
         gene_sizes = (3, 3, 3, 2)
 
-    expected = r"history\.parquet, row \d+: .*got .*\. Was the space changed since\? Search into another folder\."
+    expected = r"history\.parquet, row \d+: .*got .*\. Has the space changed since then\? Use another folder\."
     search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path / "a")
     with pytest.raises(StudyError, match=expected):
         search(toy_config(trials=20), Shrunk(), ToyEvaluator(), tmp_path / "a", resume=True)
@@ -141,7 +143,7 @@ def test_resuming_with_fewer_choices_names_the_history(tmp_path: Path) -> None:
 
 def test_a_study_is_not_given_fewer_trials(tmp_path: Path) -> None:
     search(toy_config(trials=20), SPACE, ToyEvaluator(), tmp_path)
-    with pytest.raises(StudyError, match=r"expected the 20 trials that the study was given, or more, got 19\. Resume"):
+    with pytest.raises(StudyError, match=r"expected at least the 20 trials of the study, got 19\. Resume"):
         search(toy_config(trials=19), SPACE, ToyEvaluator(), tmp_path, resume=True)
 
 
@@ -169,7 +171,7 @@ def test_a_damaged_study_file_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match=r"file/out: expected a folder that can be made, got Not a directory\. Choose"):
+    with pytest.raises(OSError, match=r"file/out: expected a folder that can be created, got Not a directory\. Choose"):
         search(toy_config(), SPACE, ToyEvaluator(), tmp_path / "file" / "out")
 
 
@@ -178,7 +180,9 @@ def test_a_folder_in_which_a_search_runs_is_refused(tmp_path: Path) -> None:
 
     class Meeting(ToyEvaluator):
         def evaluate(self, architectures: Sequence[Row]) -> Prediction:
-            with pytest.raises(StudyError, match="expected a folder that no other search works in, got one of"):
+            with pytest.raises(
+                StudyError, match="expected a folder that no other search uses, got one that a running search uses"
+            ):
                 search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
             return super().evaluate(architectures)
 

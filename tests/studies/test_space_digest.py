@@ -54,7 +54,9 @@ def test_a_study_goes_on_with_the_space_it_was_begun_with(change: tuple[str, str
     for address, trials in ((before, 6), (before, 8)):
         config = nasrlm.SearchConfig("mine", ["min:latency_ms@here"], trials=trials, population_size=4)
         nasrlm.search(config, address, lambda name: {"latency_ms@here": 1.0 + len(name)}, tmp_path / "out", resume=True)
-    with pytest.raises(StudyError, match=r"expected the space the study was begun with, .*: \w{16}, got .*\. Undo"):
+    with pytest.raises(
+        StudyError, match=r"expected the space that the study was started with, .*: \w{16}, got .*\. Undo"
+    ):
         nasrlm.search(config, after, lambda _: {"latency_ms@here": 1.0}, tmp_path / "out", resume=True)
 
 

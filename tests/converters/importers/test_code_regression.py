@@ -102,10 +102,13 @@ def test_rows_without_source_are_told(tmp_path: Path) -> None:
     [
         ([{"text": "x", "space": "APPS"}], "expected the columns of Code-Regression, got text, space without input, "),
         ([{key: APPS[key] for key in APPS if key != "target"}], "without target or val_accuracy"),
-        ([APPS, APPS | {"metric_type": "energy"}], "row 1: expected source code .* metric_type 'energy', none of"),
+        (
+            [APPS, APPS | {"metric_type": "energy"}],
+            "row 1: expected source code .* metric_type 'energy', which is not one of",
+        ),
         ([APPS | {"target": "much"}], "row 0: expected source code with a number, got ValueError could not convert"),
         ([APPS, APPS | {"metadata": "{'a': open('x')}"}], "row 1: expected source code with a number, got ValueError"),
-        ([APPS | {"metadata": "[1]"}], r"metadata '\[1\]', no dict"),
+        ([APPS | {"metadata": "[1]"}], r"metadata '\[1\]', not a dict"),
         ([APPS | {"input": ""}], "expected rows with source code, got spaces APPS"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_message_cut_short(size: int) -> None:
     if size == 4:
         assert list(read_fields(message[:size])) == [(2, b"ab")]
     else:
-        with pytest.raises(ValueError, match=rf"{size} bytes that are no whole message"):
+        with pytest.raises(ValueError, match=rf"{size} bytes that are not a complete message"):
             list(read_fields(message[:size]))
 
 

@@ -43,7 +43,7 @@ def test_decisions_by_values_of_the_input_are_refused(what):
 
 @pytest.mark.parametrize("what", ["number of some", "length of some"])
 def test_decisions_by_how_many_values_there_are_of_some_kind_are_refused(what):
-    with pytest.raises(OnnxModelError, match="expected the same operators for every input, got other ones"):
+    with pytest.raises(OnnxModelError, match="expected the same operators for every input, got different ones"):
         module_to_onnx_text(Deciding(what), (1, 4))
 
 
@@ -117,7 +117,7 @@ def test_answers_may_be_dataclasses_and_have_to_hold_tensors():
     module.layer, module.forward = layer, lambda x: Answer(layer(x))
     assert module_to_onnx_text(module, (1, 4)) == module_to_onnx_text(layer, (1, 4))
     module.forward = lambda x: 3
-    with pytest.raises(OnnxModelError, match="expected a module that answers with tensors, got int"):
+    with pytest.raises(OnnxModelError, match="expected a module that returns tensors, got int"):
         module_to_onnx_text(module, (1, 4))
 
 

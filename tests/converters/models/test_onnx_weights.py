@@ -57,7 +57,7 @@ def test_data_that_say_what_is_computed_are_missed(tmp_path):
     reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
     onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
     (tmp_path / "data").unlink()
-    with pytest.raises(OnnxModelError, match=r"m\.onnx: expected the data of 's', which says .*'data', beside"):
+    with pytest.raises(OnnxModelError, match=r"m\.onnx: expected the data of 's', which determines .*'data', next to"):
         model_to_onnx_text(tmp_path / "m.onnx")
 
 

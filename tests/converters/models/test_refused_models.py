@@ -29,7 +29,7 @@ def cut_short(array):
         ),
         (
             model("(float[1,3,2,2] x) => (float[1,5,M,N] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
-            "Conv 'y': expected inputs that fit, got a window larger than what it slides over",
+            "Conv 'y': expected inputs that fit, got a window larger than its input",
         ),
         (
             model("(float[1,4,9,9] x) => (float[1,5,3,3] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
@@ -66,7 +66,7 @@ def cut_short(array):
         ),
         (
             model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", tensor("w", 3, 3), tensor("w", 3, 3)),
-            "expected one array of the name 'w', got two",
+            "expected one array named 'w', got two",
         ),
         (
             model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", cut_short(tensor("w", 3, 3))),

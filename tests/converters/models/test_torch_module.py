@@ -382,7 +382,7 @@ def test_a_module_that_refuses_floats_reads_integers():
 @pytest.mark.parametrize(
     ("module", "shape", "told"),
     [
-        (nn.ReLU, (1, 3), r"expected a torch\.nn\.Module, got <class .* call it first"),
+        (nn.ReLU, (1, 3), r"expected a torch\.nn\.Module, got <class .* Call a class or function first"),
         (abs, (1, 3), r"expected a torch\.nn\.Module, got <built-in function abs>"),
         (nn.ReLU(), 3, r"expected a shape such as \(1, 3, 224, 224\), batch included, got 3"),
         (nn.ReLU(), "1,3", "expected a shape such as .* got '1,3'"),

@@ -73,7 +73,7 @@ def test_a_large_csv_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
 def test_a_row_that_is_too_long_for_a_csv_is_told(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     path.write_text(f"text,count\na,1\n{'x' * (3 * csv_table.CSV_BLOCK)},2\n")
-    with pytest.raises(ValueError, match="got a row of more than 4,194,304 bytes, or a quote that is not closed"):
+    with pytest.raises(ValueError, match="got a row of more than 4,194,304 bytes, or an unclosed quote"):
         open_table(path)
 
 
@@ -132,7 +132,7 @@ def test_onnx_text_that_breaks_off_is_told(tmp_path, suffix):
         frame.to_json(path, orient="records", lines=True)
     for size, start in ((1, 0), (2, 0), (9, 0), (2, 3)):
         with pytest.raises(
-            ValueError, match=rf"texts\{suffix}: expected whole ONNX text in row 3, got one that ends in"
+            ValueError, match=rf"texts\{suffix}: expected complete ONNX text in row 3, got one that ends in"
         ):
             list(open_table(path).batches(size, start=start))
 
@@ -191,7 +191,7 @@ def test_words_of_a_csv_are_read_as_they_are(tmp_path):
         ("t.parquet", "PAR1", "expected a readable parquet table, got .* Is it truncated"),
         ("t.csv", "", "expected a readable csv table, got Empty CSV file"),
         ("t.csv", "a,b\n1\n", r"expected a readable csv table, got fewer than the 2 .* in row 0\. Is it truncated\?$"),
-        ("t.csv", "a,a\n1,2\n", "expected columns of different names, got a twice. Rename one.$"),
+        ("t.csv", "a,a\n1,2\n", "expected columns with different names, got a twice. Rename one.$"),
         ("t.jsonl", '{"a": 1}\n{"a', "expected a readable jsonl table, got .* in line 2"),
         ("t.jsonl", "[1]", r"expected an object in every line, got \[1\] in line 1.$"),
     ],
@@ -205,7 +205,9 @@ def test_damage_is_told(tmp_path, name, contents, message):
 @pytest.mark.parametrize(("name", "contents"), [("t.csv", "text,a\ncafé,1\n"), ("t.jsonl", '{"text": "café"}\n')])
 def test_another_encoding_is_told(tmp_path, name, contents):
     (tmp_path / name).write_bytes(contents.encode("latin-1"))
-    with pytest.raises(ValueError, match=rf"{name}: expected a readable .* table, got .* Is it whole, and in UTF-8\?$"):
+    with pytest.raises(
+        ValueError, match=rf"{name}: expected a readable .* table, got .* Is it complete, and in UTF-8\?$"
+    ):
         list(open_table(tmp_path / name).batches(9))
 
 
@@ -248,7 +250,7 @@ def test_fields_that_are_not_separated_by_commas_are_told(tmp_path):
 def test_commas_in_a_field_are_told_to_be_quoted(tmp_path, cell, label):
     header = f"architecture{',accuracy@here' if label else ''}"
     (tmp_path / "t.csv").write_text(f"{header}\n{cell}{label}\n")
-    advice = r"Put a field that has commas in double quotes, and double the quotes inside it\.$"
+    advice = r"Put a field that contains commas in double quotes, and double the quotes inside it\.$"
     with pytest.raises(ValueError, match=rf"t\.csv: expected .*, got more than the [12] fields .* in row 0\. {advice}"):
         open_table(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text(f'{header}\n"[16, 1, ""relu""]"{label}\n')

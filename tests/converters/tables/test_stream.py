@@ -117,7 +117,7 @@ def test_rows_of_other_spaces_are_counted(config, frame, tmp_path):
     table = _write(tmp_path / "two.parquet", frame)
     result = convert_table(replace(config, table=table, space="nasbench201"))
     assert (result.rows, result.failed, result.left_out) == (9, 1, 40)
-    with pytest.raises(ValueError, match=r"got 50 of other spaces than hiaml\.$"):
+    with pytest.raises(ValueError, match=r"got 50 of spaces other than hiaml\.$"):
         convert_table(replace(config, table=table, space="hiaml", out=tmp_path / "none.parquet"))
     assert not (tmp_path / "none.parquet").exists()
 
@@ -149,7 +149,7 @@ def test_an_interrupted_run_goes_on_to_the_same_file(config, frame, tmp_path, ro
     with pytest.raises(KeyboardInterrupt):
         convert_table(config, on_progress=_stop_after(rows))
     assert not config.out.exists()
-    with pytest.raises(ValueError, match=r"texts\.parquet\.parts: .* unfinished run\. Go on with --resume, or delete"):
+    with pytest.raises(ValueError, match=r"texts\.parquet\.parts: .* unfinished run\. Continue with --resume, or"):
         convert_table(config)
     reports = []
     result = convert_table(replace(config, resume=True), on_progress=lambda done, total: reports.append(done))
@@ -196,7 +196,7 @@ def test_a_full_disk_is_told_by_the_output_and_nothing_stands_in_the_way_of_the_
 
 
 def test_an_output_that_cannot_be_written_is_told(config):
-    with pytest.raises(OSError, match=r"x\.parquet: expected to write .*, got File exists\. Name a file that you may"):
+    with pytest.raises(OSError, match=r"x\.parquet: expected to write .*, got File exists\. Choose a file that you"):
         convert_table(replace(config, out=config.table / "x.parquet"))
 
 
@@ -220,7 +220,7 @@ def test_parts_of_another_run_are_refused(config, frame, tmp_path):
         replace(config, space="nasbench201"),
         replace(config, part_chunks=3),
     ):
-        with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete it to start anew"):
+        with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete it to start again"):
             convert_table(replace(other, resume=True))
 
 
@@ -264,7 +264,9 @@ def test_bad_input_leaves_nothing_behind(config, frame, tmp_path, changes, colum
 def test_a_column_that_parquet_cannot_hold_is_named(config, frame, tmp_path):
     table = tmp_path / "table.jsonl"
     frame.assign(note=[{}] * len(frame)).to_json(table, orient="records", lines=True)
-    with pytest.raises(ValueError, match=r"table\.jsonl: expected what Parquet can hold in column note, got Cannot"):
+    with pytest.raises(
+        ValueError, match=r"table\.jsonl: expected values that Parquet can store in column note, got Cannot"
+    ):
         convert_table(replace(config, table=table))
     assert _left(config) == {table.name}
 
@@ -341,7 +343,7 @@ def test_a_ray_cluster_of_two_workers_gives_the_same(config, tmp_path):
 def test_a_finished_output_of_another_table_is_not_taken_for_it(config: StreamConfig, frame: pd.DataFrame) -> None:
     convert_table(config)
     _write(config.table, pd.concat([frame, frame], ignore_index=True))
-    with pytest.raises(ValueError, match=r"expected an output made with table .* Delete it, or name another"):
+    with pytest.raises(ValueError, match=r"expected an output made with table .* Delete it, or choose another"):
         convert_table(replace(config, resume=True))
 
 
@@ -354,7 +356,7 @@ def test_a_table_that_was_edited_is_told_by_its_name(config, frame, tmp_path):
     table.write_text(table.read_text().replace("0.0\n", "0.1\n"))
     os.utime(table, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     message = (
-        r"expected parts made with table .*/table\.csv as it is now, \d+ bytes with digest [0-9a-f]{16}, "
+        r"expected parts made with table .*/table\.csv in its current state, \d+ bytes with digest [0-9a-f]{16}, "
         r"got another, or table\.csv before it was changed, \d+ bytes with digest [0-9a-f]{16}\. Delete it to start"
     )
     with pytest.raises(ValueError, match=message):
@@ -389,7 +391,7 @@ def test_an_edited_module_beside_a_space_is_noticed(config, tmp_path):
 def test_counts_beside_texts_are_told_to_be_of_architectures(config, frame):
     _write(config.table, frame.assign(text="a\nb"))
     with pytest.warns(
-        UserWarning, match=r"table\.parquet: what is written is of the column architecture; the column text"
+        UserWarning, match=r"table\.parquet: results are computed from the column architecture; the column text"
     ):
         convert_table(replace(config, derivation=derive_counts()))
     written = pd.read_parquet(config.out)

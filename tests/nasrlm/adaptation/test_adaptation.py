@@ -287,7 +287,7 @@ def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(
     weights = load_file(tmp_path / "model.safetensors")
     broken = weights | {"readouts.sum_shares": torch.full_like(weights["readouts.sum_shares"], 1.5)}
     save_file(broken, tmp_path / "model.safetensors")
-    with pytest.raises(CheckpointError, match=r"expected readouts\.sum_shares of 0 to 1, got 1\.5 to 1\.5"):
+    with pytest.raises(CheckpointError, match=r"expected readouts\.sum_shares between 0 and 1, got 1\.5 to 1\.5"):
         Checkpoint.from_pretrained(tmp_path)
 
 
@@ -367,7 +367,9 @@ def test_labels_that_are_all_equal_are_told(checkpoint: Checkpoint) -> None:
     pool = make_pool(checkpoint, layer_table(12)["text"].tolist())
     labels = np.where(np.arange(12) < 5, 7.0, np.nan)
     for name in ("latency_ms@new", "accuracy@new"):
-        with pytest.warns(UserWarning, match=f"adapt: expected different labels of {name}, got 5 of 7: none is ranked"):
+        with pytest.warns(
+            UserWarning, match=f"adapt: expected labels of {name} that differ, got 5 times 7: no ranking"
+        ):
             adapt(checkpoint, pool, name, labels)
 
 
@@ -385,7 +387,7 @@ def test_accuracies_that_look_like_fractions_are_told(checkpoint: Checkpoint) ->
 def test_names_are_of_the_texts(checkpoint: Checkpoint, named: list[str]) -> None:
     pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
     for learn in (partial(adapt, checkpoint), without_strays):
-        with pytest.raises(ValueError, match=rf"adapt: expected one name a text \(4\), got {len(named)}\."):
+        with pytest.raises(ValueError, match=rf"adapt: expected one name per text \(4\), got {len(named)}\."):
             learn(pool, NEW, np.arange(4.0), names=named)
 
 

@@ -219,7 +219,7 @@ def test_broken_sums_are_refused(summing: Checkpoint, tmp_path: Path, change: di
             Checkpoint.from_pretrained(tmp_path)
     config["sums_by_space"][SPACE.name] = {"latency_ms@unheard": sound}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match="sums: expected those of the checkpoint's objectives"):
+    with pytest.raises(CheckpointError, match="sums: expected sums for objectives of the checkpoint"):
         Checkpoint.from_pretrained(tmp_path)
 
 
@@ -228,7 +228,9 @@ def test_what_is_read_off_cannot_be_a_sum_too(summing: Checkpoint, table: pd.Dat
     labels = np.where(np.arange(len(texts)) < 12, np.linspace(5, 9, len(texts)), np.nan)
     adapted = adapt(summing, make_pool(summing, texts, space=SPACE.name), LATENCY, labels)
     replace(adapted, sums_by_space=summing.sums_by_space).save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=f"expected {LATENCY} to be read or added up, got both"):
+    with pytest.raises(
+        CheckpointError, match=f"expected {LATENCY} to have either a readout or a sum of costs, got both"
+    ):
         Checkpoint.from_pretrained(tmp_path)
 
 

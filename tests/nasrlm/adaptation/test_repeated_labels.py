@@ -48,7 +48,7 @@ def test_copies_of_a_label_are_the_label() -> None:
         np.testing.assert_array_equal(means[:, 0], labels)
 
 
-@pytest.mark.filterwarnings("ignore:adapt. expected different labels")
+@pytest.mark.filterwarnings("ignore:adapt. expected labels of .* that differ")
 def test_spellings_of_a_network_that_share_a_label_tell_once(checkpoint: Checkpoint) -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
     spellings: dict[Hashable, dict[str, None]] = defaultdict(dict)

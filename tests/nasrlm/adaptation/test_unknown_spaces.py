@@ -105,7 +105,9 @@ def test_a_latency_of_zero_is_told(checkpoint: Checkpoint, pool: tuple[Pool, np.
     known, latencies = pool
     labels = labelled(latencies, 10)
     labels[0] = 0.0
-    with pytest.warns(UserWarning, match=r"expected labels of latency_ms@new above 0, got 1 of 0: ratios .* failed\."):
+    with pytest.warns(
+        UserWarning, match=r"expected labels of latency_ms@new above 0, got 1 of 0: ratios .* failed measurements\."
+    ):
         adapt(checkpoint, known, LATENCY, labels)
 
 

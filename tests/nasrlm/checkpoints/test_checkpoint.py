@@ -96,18 +96,18 @@ BREAKAGES = {
     ),
     "a head and tail of one token": (
         edit_config(lambda c: c["model"].update(truncation="head_and_tail", max_text_tokens=1)),
-        "expected max_text_tokens of 2 or more to keep head_and_tail, got 1.",
+        "expected max_text_tokens of 2 or more for truncation head_and_tail, got 1.",
     ),
     "descending levels": (
         edit_config(lambda c: c.update(calibration={"a@b": [level / 100 for level in range(99, 0, -1)]})),
-        "calibration of a@b: expected 99 levels in [0, 1] that do not descend, got [0.99, ",
+        "calibration of a@b: expected 99 non-decreasing levels in [0, 1], got [0.99, ",
     ),
     "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 lev"),
     "few levels of a space": (
         edit_config(lambda c: c.update(calibration_by_space={"here": {"a@b": [0.5]}})),
         "calibration of a@b: expected 99 lev",
     ),
-    "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels of objectives, got list"),
+    "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels by objective, got list"),
     "numbers of another kind": (
         edit_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING] > 0})),
         f"expected tensor {EMBEDDING} of torch.float32, got torch.bool.",
@@ -144,7 +144,9 @@ def test_a_broken_checkpoint_is_refused_in_one_line(checkpoint_folder: Path, tmp
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"got no config\.json\. Name a folder that `nasrlm train` has finished"):
+    with pytest.raises(
+        CheckpointError, match=r"got no config\.json\. Give the checkpoint folder of a finished `nasrlm train`"
+    ):
         Checkpoint.from_pretrained(tmp_path / "nowhere")
 
 
@@ -287,7 +289,7 @@ def test_a_folder_that_holds_the_working_directory_is_not_replaced(
 ) -> None:
     (tmp_path / "project" / "sub").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project" / "sub")
-    with pytest.raises(ValueError, match=r"project, which holds the working directory\. Name one in it\."):
+    with pytest.raises(ValueError, match=r"project, which holds the working directory\. Choose a folder inside it\."):
         checkpoint.save_pretrained("..")
 
 
@@ -331,7 +333,7 @@ def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint,
     checkpoint.save_pretrained(folder)
     (folder / "notes.md").write_text("mine")
     folder.rename(tmp_path / ".ck.old")
-    with pytest.raises(CheckpointError, match=r"ck: .* got one whose save was killed\. Rename \.ck\.old to ck\."):
+    with pytest.raises(CheckpointError, match=r"ck: .* got one whose save was interrupted\. Rename \.ck\.old to ck\."):
         Checkpoint.from_pretrained(folder)
     checkpoint.save_pretrained(folder)
     assert (folder / "notes.md").read_text() == "mine"

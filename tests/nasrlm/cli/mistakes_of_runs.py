@@ -49,11 +49,11 @@ MISTAKES_OF_RUNS = {
     ),
     "a lesson over its labels": (
         ("teach", "--table", "table.csv", "--out", "table.csv"),
-        "table.csv: expected another file than the one that is read",
+        "table.csv: expected an output file other than the input",
     ),
     "a lesson that cannot be written": (
         ("teach", "--table", "none.csv", "--out", "file/x.csv"),
-        "file: expected a folder that can be written, got Not a directory. Name another.",
+        "file: expected a folder that can be written, got Not a directory. Choose another.",
     ),
     "an evaluator that exits": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
@@ -112,7 +112,7 @@ MISTAKES_OF_RUNS = {
             "--out",
             "x",
         ),
-        "infinite.csv: expected finite or no numbers in column latency_ms@unheard, got inf in row 1.",
+        "infinite.csv: expected empty values or finite numbers in column latency_ms@unheard, got inf in row 1.",
     ),
     "table without a space": (
         (
@@ -146,7 +146,7 @@ MISTAKES_OF_RUNS = {
         ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
         "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
     ),
-    "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
+    "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent (2)"),
     "warm start without architectures": (
         (*SEARCH, GOALS, "--warm-start", "texts.csv"),
         "texts.csv: expected a column architecture",

@@ -67,13 +67,13 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
     assert have_3x3 == [True, False]
 
 
-@pytest.mark.filterwarnings("ignore:adapt. 12 rows are of networks of other rows")
+@pytest.mark.filterwarnings("ignore:adapt. 12 rows repeat networks of other rows")
 def test_a_network_of_several_rows_is_drawn_once(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     table = architecture_table(8)[:6].assign(split="train", **{NEW: np.arange(1.0, 7.0)})
     repeats = [table, table.assign(**{NEW: table[NEW] + 1}), table.assign(**{NEW: np.nan})]
     pd.concat(repeats).to_parquet(tmp_path / "table.parquet")
     words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    with pytest.warns(UserWarning, match="12 rows are of networks of other rows: the mean of a network's labels"):
+    with pytest.warns(UserWarning, match="12 rows repeat networks of other rows: the mean of each network's labels"):
         done = nasrlm(*words, "--samples", "all", "--pool", 10, "--out", tmp_path / "new", "--json")
     assert done.status == 0, done.stderr
     assert sorted(json.loads(done.stdout)["used"]) == sorted(table["architecture"])
@@ -118,7 +118,7 @@ def test_labelled_rows_that_are_not_learned_from_judge(
     assert "on other labelled rows" not in shown
 
 
-@pytest.mark.filterwarnings("ignore:adapt. 1 rows are of networks of other rows")
+@pytest.mark.filterwarnings("ignore:adapt. 1 rows repeat networks of other rows")
 def test_labels_of_several_tables_are_learned_together(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -147,7 +147,7 @@ def test_labels_of_several_tables_are_learned_together(
     assert f"first.csv, {tmp_path / 'then.parquet'}: expected at least 10 rows outside the test split" in refused.stderr
 
 
-@pytest.mark.filterwarnings("ignore:adapt. 7 rows are of networks of other rows")
+@pytest.mark.filterwarnings("ignore:adapt. 7 rows repeat networks of other rows")
 def test_objectives_of_different_tables_are_learned_together(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -191,7 +191,7 @@ def test_a_label_that_strays_is_told_with_its_network(
     table.iloc[5, table.columns.get_loc(NEW)] = 1e9
     table.drop_duplicates("architecture").to_csv(tmp_path / "table.csv", index=False)
     words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    with pytest.warns(UserWarning, match="^adapt: expected about .*, as other labels tell, got 1e") as warned:
+    with pytest.warns(UserWarning, match="^adapt: expected about .*, given the other labels, got 1e") as warned:
         done = nasrlm(*words, "--samples", "all", "--pool", 30, "--out", tmp_path / "new")
     assert done.status == 0, done.stderr
     ((cost, network),) = re.findall(rf"about (\S+) as {NEW} of (\S+), ", str(warned[0].message))
@@ -224,7 +224,7 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
     with pytest.warns(UserWarning, match=f"{OBJECTIVES[1]}: known already; .* alone, in every space.$"):
         done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
     assert done.status == 0, done.stderr
-    with pytest.warns(UserWarning, match="alone, in every space. Give the tables of before too.$"):
+    with pytest.warns(UserWarning, match="alone, in every space. Give the earlier tables too.$"):
         nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 3, "--pool", 8)
 
 
@@ -234,7 +234,9 @@ def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folde
     pd.concat([table, macro]).assign(**{NEW: np.arange(1.0, 11.0)}).to_csv(tmp_path / "table.csv", index=False)
     words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
     words += ("--samples", "all", "--pool", 10, "--out", tmp_path / "new")
-    with pytest.warns(UserWarning, match="nasbench201, nasbench_macro: learned together; each may be predicted better"):
+    with pytest.warns(
+        UserWarning, match="nasbench201, nasbench_macro: learned together; each space may be predicted better"
+    ):
         assert nasrlm(*words).status == 0
     done = nasrlm(*words, "--space", "nasbench_macro")
     assert done.status == 0, done.stderr
@@ -307,16 +309,19 @@ def test_of_all_labels_none_are_chosen(
         ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
         (
             {"--objectives": f"{NEW},{OBJECTIVES[0]}", "--samples": 100},
-            " and accuracy@cifar10, got 6. Learn objectives of different rows one after the other.",
+            " and accuracy@cifar10, got 6. Learn objectives with labels in different rows one after another.",
         ),
         (
             {"--samples": 9000},
-            "samples: expected at most 8,000 labels, got 9,000. Name a number, or use `nasrlm train`.",
+            "samples: expected at most 8,000 labels, got 9,000. Give a smaller number, or use `nasrlm train`.",
         ),
         ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
         ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
         ({"--objectives": "a delay"}, "objective: expected metric_unit@context, got 'a delay'."),
-        ({"--out": "."}, "checkpoint: expected a folder of its own, got the working directory. Name one in it."),
+        (
+            {"--out": "."},
+            "checkpoint: expected a separate folder, got the working directory. Choose a folder inside it.",
+        ),
         ({"--checkpoint": "points"}, "adapt: expected a checkpoint with head digits, got head mse."),
     ],
 )

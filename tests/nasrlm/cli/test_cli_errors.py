@@ -64,7 +64,7 @@ MISTAKES = {
     ),
     "a module without outputs": (
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),
-        "own_networks:Silent: expected a module that answers with tensors, got NoneType.",
+        "own_networks:Silent: expected a module that returns tensors, got NoneType.",
     ),
     "an own space that fails": (
         ("stats", "--space", "./own_space.py:Broken", "[16]"),
@@ -88,11 +88,11 @@ MISTAKES = {
     ),
     "no such objective of networks that cannot be read": (
         ("predict", *MODEL, "none.txt", "--objectives", "latency_ms@raspi"),
-        "objective: expected one of the checkpoint's 2, got",
+        "objective: expected one of the checkpoint's 2 objectives, got",
     ),
     "no such objective of rows that cannot be read": (
         ("evaluate", *MODEL, "--table", "wrong.csv", "--objectives", "latency_ms@unheard"),
-        "objective: expected one of the checkpoint's 2, got 'latency_ms@unheard'.",
+        "objective: expected one of the checkpoint's 2 objectives, got 'latency_ms@unheard'.",
     ),
     "no levels": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"),
@@ -111,7 +111,7 @@ MISTAKES = {
     ),
     "unknown objective": (
         ("evaluate", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard"),
-        "objective: expected one of the checkpoint's 2, got 'latency_ms@unheard'.",
+        "objective: expected one of the checkpoint's 2 objectives, got 'latency_ms@unheard'.",
     ),
     "no such split": (
         ("evaluate", *MODEL, "--table", "table.csv", "--split", "final"),
@@ -128,7 +128,7 @@ MISTAKES = {
     ),
     "a folder to write a table to": (
         (*STREAM, "whole.parquet", "--out", "folder.parquet"),
-        "folder.parquet: expected a table to write, got a folder. Name another.",
+        "folder.parquet: expected a table to write, got a folder. Choose another path.",
     ),
     "a shape of rows to predict": (
         (*STREAM, "whole.parquet", "--out", "x.parquet", "--input-shape", "1,3"),
@@ -156,19 +156,19 @@ MISTAKES = {
     ),
     "an answer over its question": (
         (*STREAM, "whole.parquet", "--out", "./whole.parquet"),
-        "whole.parquet: expected another file than the one that is read",
+        "whole.parquet: expected an output file other than the input",
     ),
     "measurements over what is measured": (
         ("measure", "--table", "table.csv", "--out", "table.csv"),
-        "table.csv: expected another file than the one that is read",
+        "table.csv: expected an output file other than the input",
     ),
     "a conversion over its table": (
         ("convert", "--table", "whole.parquet", "--out", "whole.parquet"),
-        "whole.parquet: expected another file than the one that is read",
+        "whole.parquet: expected an output file other than the input",
     ),
     "a text over its model": (
         ("convert", "net.onnx", "--out", "net.onnx"),
-        "net.onnx: expected another file than the one that is read",
+        "net.onnx: expected an output file other than the input",
     ),
     "a table twice": (
         ("predict", *MODEL, "--table", "table.csv", "--table", "moon.csv"),
@@ -178,7 +178,7 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", OBJECTIVES[0], "--objectives", OBJECTIVES[1]),
         "--objectives: expected it once, got it 2 times. Separate several names with commas.",
     ),
-    "a row cut off": (("evaluate", *MODEL, "--table", "short.csv"), "fewer than the 6 fields that the header names"),
+    "a row cut off": (("evaluate", *MODEL, "--table", "short.csv"), "fewer than the 6 fields of the header"),
     "an engine of one network": (
         ("convert", *SPACE, ARCHITECTURE, "--engine", "ray"),
         "--engine: expected --table with it, got an architecture. It has no effect",
@@ -216,7 +216,7 @@ MISTAKES = {
     ),
     "unwritable predictions": (
         (*STREAM, "table.csv", "--out", "file/x.parquet"),
-        "file: expected a folder that can be written, got Not a directory. Name another.",
+        "file: expected a folder that can be written, got Not a directory. Choose another.",
     ),
     "unknown engine": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--engine", "abacus"),
@@ -239,7 +239,7 @@ MISTAKES = {
     ),
     "a folder for what is measured": (
         ("measure", "none.onnx", "--out", "folder.csv"),
-        "folder.csv: expected a table to write, got a folder. Name another.",
+        "folder.csv: expected a table to write, got a folder. Choose another path.",
     ),
     "latency in another unit": (
         ("measure", *SPACE, ARCHITECTURE, "--objective", "energy_mj@here"),
@@ -259,7 +259,7 @@ MISTAKES = {
     ),
     "split of the second table": (
         ("evaluate", *MODEL, "--table", "table.csv", "--table", "resplit.csv"),
-        "resplit.csv: column split: expected train, valid, test or nothing, got 'validation' in row 0",
+        "resplit.csv: column split: expected train, valid, test or an empty value, got 'validation' in row 0",
     ),
     "no rows in a stream": ((*STREAM, "empty.parquet", "--out", "x.parquet"), "empty.parquet: expected rows, got none"),
     "a function to predict": (

@@ -52,7 +52,7 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     card = (folder / "README.md").read_text()
     assert f"nasrlm train --config {config}" in card
     assert "- Labels: made up.\n" in card
-    assert any("texts of valid rows are train rows' too" in words for words in result["caveats"])
+    assert any("texts of valid rows are also in train rows" in words for words in result["caveats"])
     assert all(f"- {words}.\n" in card for words in result["caveats"])
 
 

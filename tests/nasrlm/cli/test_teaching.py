@@ -66,7 +66,7 @@ def test_networks_of_valid_and_test_rows_among_those_drawn_are_told(
     known = read_table(labelled).query("split == 'train'").assign(space=SPACE.name)
     pd.concat([known, drawn]).to_parquet(table)
     with pytest.warns(
-        UserWarning, match=f"^{table}: 15 of 20 networks drawn are of its splits valid and test: a model"
+        UserWarning, match=f"^{table}: 15 of 20 networks drawn are in its splits valid and test: a model"
     ):
         assert nasrlm("teach", "--table", table, *words).status == 0
 

@@ -211,8 +211,11 @@ def test_a_stopped_run_of_encoders_goes_on(
         ),
         ({"encoder_steps": {"own": 0}}, "encoder_steps.own"),
         ({"encoder_steps": {"own": 5}, "space_weights": {"own": 2.0}}, "no extend_tokenizer or space_weights"),
-        ({"encoder_steps": {"own": 5}, "weight_bits": 16}, "weight_bits: expected 32, as .*tiny has it, .*, got 16"),
-        ({"encoder_steps": {"own": 5}, "initial_checkpoint": None}, "expected an initial_checkpoint beside it"),
+        ({"encoder_steps": {"own": 5}, "weight_bits": 16}, "weight_bits: expected 32, as in .*tiny, .*, got 16"),
+        (
+            {"encoder_steps": {"own": 5}, "initial_checkpoint": None},
+            "expected an initial_checkpoint, and no extend_tokenizer",
+        ),
     ],
 )
 def test_what_cannot_learn_an_encoder_is_named(
@@ -248,7 +251,9 @@ def test_objectives_without_labels_to_learn_are_refused_if_named_and_else_left_o
     with pytest.raises(ValueError, match=f"objectives: expected labels in rows .*, got none of {OBJECTIVES[1]}"):
         train(config(tmp_path, objectives=OBJECTIVES, **changes), rows)
     new = replace(rows, objectives=(OBJECTIVES[0], "energy_mj@new"))
-    with pytest.warns(UserWarning, match="train: expected train rows with energy_mj@new, got none: left out"):
+    with pytest.warns(
+        UserWarning, match="train: expected train rows with labels of energy_mj@new, got none: they are not learned"
+    ):
         assert train(config(tmp_path, **changes), new).steps == 2
 
 
@@ -267,7 +272,7 @@ def test_the_command_line_trains_encoders_and_says_so(
     recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"nasbench201": 3})
     assert nasrlm("train", "--config", recipe).status == 0
     folder = tmp_path / "run" / "checkpoint"
-    assert "Networks of nasbench201 are read by encoders of their own" in (folder / "README.md").read_text()
+    assert "Networks of nasbench201 have encoders of their own" in (folder / "README.md").read_text()
     told = json.loads(nasrlm("info", "--checkpoint", folder, "--json").stdout)["checkpoint"]
     assert (told["own_encoders"], told["commands"][-1]["steps"]) == (["nasbench201"], 3)
     recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"moon": 3})

@@ -99,8 +99,8 @@ def test_a_fine_tuned_backbone_is_frozen_where_the_config_says_so(published: Pat
     assert learned
     assert not any(name.startswith("encoder.backbone.") for name in learned)
     for changes, message in (
-        ({"lora_rank": 2}, r"model\.lora_rank: expected 0, as .* has it, or none, got 2"),
-        ({"backbone": "another"}, r"model\.backbone: expected .*t5gemma, as .* has it, or none, got another"),
+        ({"lora_rank": 2}, r"model\.lora_rank: expected 0, as in .*, or no value, got 2"),
+        ({"backbone": "another"}, r"model\.backbone: expected .*t5gemma, as in .*, or no value, got another"),
     ):
         chosen = config(tmp_path / "third", initial_checkpoint=initial, model=replace(sizes(published), **changes))
         with pytest.raises(ValueError, match=message):
@@ -110,8 +110,8 @@ def test_a_fine_tuned_backbone_is_frozen_where_the_config_says_so(published: Pat
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tokenizer": "code"}, "tokenizer: expected none beside .*t5gemma, got code"),
-        ({"vocabulary_size": 260}, r"vocabulary_size: expected the \d+ of .*t5gemma or more, or none, got 260"),
+        ({"tokenizer": "code"}, "tokenizer: expected no value with .*t5gemma, got code"),
+        ({"vocabulary_size": 260}, r"vocabulary_size: expected \d+, as in .*t5gemma, or more, or no value, got 260"),
     ],
 )
 def test_tokens_other_than_its_own_are_refused(published: Path, changes: dict[str, Any], message: str) -> None:
@@ -154,7 +154,10 @@ def test_what_is_no_t5gemma_is_refused(published: Path, tmp_path: Path) -> None:
     for model, message in (
         (sizes(tmp_path / "bert"), r"model\.backbone: expected compact, or a T5Gemma .*, got .*bert' \(a bert\)"),
         (sizes(tmp_path / "none"), r"model\.backbone: expected compact, or a T5Gemma .*, got .*none'"),
-        (replace(sizes(published), max_text_tokens=512), r"model\.max_text_tokens: expected at most the 256 of .*512"),
+        (
+            replace(sizes(published), max_text_tokens=512),
+            r"model\.max_text_tokens: expected at most 256, the limit of .*512",
+        ),
         (sizes(tmp_path / "padded"), r"padded: expected a tokenizer that pads with id 0 .*, got padding 1"),
     ):
         with pytest.raises(ValueError, match=message) as raised:

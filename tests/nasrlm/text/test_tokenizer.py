@@ -126,5 +126,7 @@ def test_a_broken_tokenizer_is_refused(tmp_path: Path, contents: str) -> None:
 
 
 def test_a_vocabulary_without_room_for_more_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"vocabulary_size: expected more than the \d+ tokens to be extended"):
+    with pytest.raises(
+        ValueError, match=r"vocabulary_size: expected more than the \d+ tokens of the tokenizer to extend"
+    ):
         TOKENIZER.extended(["Conv3\n"] * 9, TOKENIZER.vocabulary_size)

@@ -79,16 +79,16 @@ def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None
         ("nowhere:f", "augment nowhere:f: expected a module nowhere, got none. Is it on PYTHONPATH"),
         ("my_augmentations:f", r"expected a function f in .*my_augmentations\.py, got None"),
         ("my_augmentations:number", r"expected a function number in .*my_augmentations\.py, got 3"),
-        ("my_augmentations:three", "expected a function of a text and a generator, got 3 parameters"),
+        ("my_augmentations:three", "expected a function of a text, or of a text and a generator, got 3 parameters"),
         ("my_augmentations:nothing", "expected a text that is not empty, got '' for 'conv'"),
-        ("my_augmentations:half", "expected text that UTF-8 can spell, got surrogates not allowed for 'conv'"),
+        ("my_augmentations:half", "expected text that UTF-8 can encode, got surrogates not allowed for 'conv'"),
         ("math:sqrt", r"expected a text, got TypeError: must be real number, not str for 'conv'…$"),
         (
             "my_augmentations:absent",
             r"expected a text, got KeyError: 'conv' \(.*my_augmentations\.py:2\d\) for 'conv'…$",
         ),
         ("my_augmentations:leaving", r"expected a text, got SystemExit: \(.*my_augmentations\.py:\d+\) for 'conv'…$"),
-        ("builtins:str", r"expected a function that says its parameters, got <class 'str'>. Name one that calls it"),
+        ("builtins:str", r"expected a function with known parameters, got <class 'str'>. Wrap it in a Python function"),
     ],
 )
 def test_what_is_no_augmentation_is_refused(name: str, message: str) -> None:
@@ -99,7 +99,7 @@ def test_what_is_no_augmentation_is_refused(name: str, message: str) -> None:
 
 def test_a_text_that_it_makes_too_long_is_told_as_its_own(tmp_path: Path) -> None:
     run = TrainingRun(config(tmp_path, augment="my_augmentations:longer"), layer_examples())
-    message = r"^augment my_augmentations:longer: expected 1 to 512 tokens, got \d{4,} of what it made of row \d+"
+    message = r"^augment my_augmentations:longer: expected 1 to 512 tokens, got \d{4,} in its result for row \d+"
     with pytest.raises(ValueError, match=message):
         run.batches[3]
 

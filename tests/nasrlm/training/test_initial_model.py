@@ -60,21 +60,21 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_digits": 6}, "num_digits: expected 2, as .* has it, or none, got 6"),
+        ({"num_digits": 6}, "num_digits: expected 2, as in .*, or no value, got 6"),
         ({"max_exponent": 5}, "max_exponent: expected 1, as"),
         ({"model": replace(SIZES, max_text_tokens=256)}, r"model\.max_text_tokens: expected 512 or more, as"),
         (
             {"model": replace(SIZES, max_text_tokens=1024), "only_encoder": True},
-            r"model\.max_text_tokens: expected 512, as .* has it, or none, got 1024",
+            r"model\.max_text_tokens: expected 512, as in .*, or no value, got 1024",
         ),
-        ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
-        ({"tokenizer": "code"}, "tokenizer: expected onnx, as .* has it, or none, got code"),
-        ({"tokenizer": "code", "extend_tokenizer": True}, "tokenizer: expected onnx, as .* has it, or none, got code"),
+        ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as in .*, or no value, got mse"),
+        ({"tokenizer": "code"}, "tokenizer: expected onnx, as in .*, or no value, got code"),
+        ({"tokenizer": "code", "extend_tokenizer": True}, "tokenizer: expected onnx, as in .*, or no value, got code"),
         (
             {"vocabulary_size": 300, "extend_tokenizer": True},
-            r"vocabulary_size: expected more than the \d+ tokens to be extended, got 300",
+            r"vocabulary_size: expected more than the \d+ tokens of the tokenizer to extend, got 300",
         ),
-        ({"vocabulary_size": 300}, r"vocabulary_size: expected the \d+ of .* or more, or none, got 300"),
+        ({"vocabulary_size": 300}, r"vocabulary_size: expected \d+, as in .*, or more, or no value, got 300"),
     ],
 )
 def test_sizes_that_the_checkpoint_has_otherwise_are_refused(
@@ -146,7 +146,7 @@ def test_random_weights_can_read_the_tokens_of_a_checkpoint(checkpoint: Checkpoi
     given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
     assert given.shape == start.shape
     assert not torch.allclose(given, start)
-    with pytest.raises(ValueError, match=r"tokenizer: expected onnx, as .* has it, or none, got chains"):
+    with pytest.raises(ValueError, match=r"tokenizer: expected onnx, as in .*, or no value, got chains"):
         TrainingRun(config(Path("unused"), initial_tokenizer=checkpoint_folder, tokenizer="chains"), rows)
 
 

@@ -111,5 +111,5 @@ def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_launcher_that_splits_models_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    with pytest.raises(ValueError, match=r"train: expected a launcher that leaves models whole, got FSDP\."):
+    with pytest.raises(ValueError, match=r"train: expected a launcher that does not split models, got FSDP\."):
         Processes("cpu")

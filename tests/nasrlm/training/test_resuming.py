@@ -243,10 +243,10 @@ def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path)
     second = second.model_copy(update={"initial_checkpoint": tmp_path / "first" / "checkpoint"})
     train(first, layer_examples(), progress=False)
     train(second, layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=f"{message}other spaces of its rows"):
+    with pytest.raises(ValueError, match=f"{message}other spaces of the rows"):
         train(second, replace(layer_examples(), spaces=np.full(240, "moved")), progress=False)
     train(first.model_copy(update={"seed": 5, "resume": False}), layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=f"{message}another checkpoint to begin with"):
+    with pytest.raises(ValueError, match=f"{message}another initial checkpoint"):
         train(second, layer_examples(), progress=False)
 
 
@@ -298,7 +298,7 @@ def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
     assert train(config(tmp_path), layer_examples(40), progress=False).steps == 6
     identity["config"]["girth"] = 3
     torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
-    with pytest.raises(ValueError, match=r"got one with girth 3, which no config has here\."):
+    with pytest.raises(ValueError, match=r"got one with girth 3, which this version does not accept\."):
         train(config(tmp_path), layer_examples(40), progress=False)
 
 

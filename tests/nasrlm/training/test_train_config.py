@@ -62,7 +62,7 @@ def test_a_file_is_like_one_beside_it(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match=r"recipes/first\.yaml: expected a known key, got epoch\."):
         load(Path("recipes"), "like: first.yaml\n")
     first.write_text("like: train.yaml\n")
-    with pytest.raises(ValueError, match=r"expected a file that is not like this one, got train\.yaml"):
+    with pytest.raises(ValueError, match=r"expected a file that does not inherit from this one, got train\.yaml"):
         load(tmp_path / "recipes", "like: recipes/first.yaml\n")
 
 
@@ -79,7 +79,7 @@ def test_files_that_are_like_each_other_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(f"like: {tmp_path / 'train.yaml'}\n")
     with pytest.raises(
-        ValueError, match=r"other.yaml: like: expected a file that is not like this one, got .*train.yaml"
+        ValueError, match=r"other.yaml: like: expected a file that does not inherit from this one, got .*train.yaml"
     ):
         load(tmp_path, f"like: {other}\n")
 
@@ -110,15 +110,15 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST.replace("labels.parquet", "[]"), "table: expected a file or a list of files, got none"),
         (
             LEAST + "extend_tokenizer: true\n",
-            "train.yaml: extend_tokenizer: expected an initial_checkpoint of a compact model beside it.",
+            "train.yaml: extend_tokenizer: expected an initial_checkpoint of a compact model.",
         ),
         (
             LEAST + "initial_checkpoint: a\ninitial_tokenizer: b\n",
-            "train.yaml: initial_tokenizer: expected a compact model and no initial_checkpoint beside it.",
+            "train.yaml: initial_tokenizer: expected a compact model and no initial_checkpoint.",
         ),
         (
             LEAST + "initial_share: 0.5\n",
-            "train.yaml: initial_share: expected an initial_checkpoint beside it, got none.",
+            "train.yaml: initial_share: expected an initial_checkpoint, got none.",
         ),
         (
             LEAST + "model: {num_readouts: 2}\n",

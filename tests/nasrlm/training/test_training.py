@@ -52,10 +52,10 @@ def test_what_valid_rows_do_not_tell_is_said() -> None:
     splits = np.concatenate([apart.splits, ["valid", "valid"]])
     index = np.concatenate([np.arange(len(apart)), copied])
     labels = np.concatenate([labels, np.full((2, 2), 5.0) * [1, np.nan]])
-    told = f"Of {OBJECTIVES[1]} fewer than 9 different texts of valid rows have labels: intervals are not calibrated"
+    told = f"Fewer than 9 different texts of valid rows have labels of {OBJECTIVES[1]}: intervals are not calibrated"
     few, seen = calibration_caveats(replace(apart.rows(index), labels=labels, splits=splits), OBJECTIVES)
     assert few == told
-    assert re.match(r"2 of \d+ texts of valid rows are train rows' too: intervals are too narrow", seen)
+    assert re.match(r"2 of \d+ texts of valid rows are also in train rows: intervals are too narrow", seen)
     assert calibration_caveats(apart.split("train"), OBJECTIVES) == []
 
 
@@ -139,7 +139,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(TrainingRun, "_train_step", lambda _: pytest.fail("trained"))
-    with pytest.raises(OSError, match=r"run: expected a folder that can be made, got Not a directory"):
+    with pytest.raises(OSError, match=r"run: expected a folder that can be created, got Not a directory"):
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 
@@ -163,7 +163,9 @@ def test_processes_of_one_run_share_its_folder(tmp_path: Path, monkeypatch: pyte
 
 def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:
     half = with_labels(layer_examples(40), (slice(None), slice(1, 2)))  # no latency
-    with pytest.warns(UserWarning, match=f"train: expected train rows with {OBJECTIVES[1]}, got none: left out."):
+    with pytest.warns(
+        UserWarning, match=f"train: expected train rows with labels of {OBJECTIVES[1]}, got none: they are not learned."
+    ):
         assert TrainingRun(config(tmp_path), half).objectives == OBJECTIVES[:1]
     with pytest.raises(
         ValueError, match=r"train: objectives: expected labels in rows .*, got none of latency_ms@raspi4"
@@ -254,7 +256,9 @@ def test_labels_that_only_test_rows_have_are_not_asked_for(tmp_path: Path, nasrl
         f"table: {tmp_path}/table.parquet\nout: {tmp_path}/run\nmax_steps: 2\nvocabulary_size: 270\nbatch_size: 16\n"
         "model: {width: 32, num_heads: 2, num_encoder_layers: 1, num_decoder_layers: 1, hidden: 64}\n"
     )
-    with pytest.warns(UserWarning, match="train: expected train rows with latency_ms@b, got none: left out"):
+    with pytest.warns(
+        UserWarning, match="train: expected train rows with labels of latency_ms@b, got none: they are not learned"
+    ):
         assert nasrlm("train", "--config", tmp_path / "train.yaml").status == 0
     assert (tmp_path / "run" / "checkpoint" / "README.md").is_file()
 

@@ -125,7 +125,7 @@ def test_what_is_no_score_of_every_row_is_refused_and_not_stored(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[Task], FloatArray], got: str
 ) -> None:
     monkeypatch.setitem(METHODS, "process", Method("process", answer))
-    told = f"method process: expected a finite score of each of 30 test rows, got shape {got}"
+    told = f"method process: expected a finite score for each of 30 test rows, got shape {got}"
     config = BenchmarkConfig(NAME, ("macs", "process"), sizes=(10,), seeds=1)
     with pytest.raises(ValueError, match=told):
         run_benchmark(config, Tables(folder), tmp_path / "rows.jsonl")

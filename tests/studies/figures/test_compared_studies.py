@@ -67,7 +67,7 @@ def test_workers_of_one_study_are_no_seeds(tmp_path: Path) -> None:
     for folder, storage, seed in zip(folders, ("first.log", "a link to it.log", None), (3, 3, 4), strict=True):
         study = toy_config(trials=10, seed=seed, storage=storage and str(tmp_path / storage))
         search(study, ToySpace(), ToyEvaluator(), folder, figures=False)
-    with pytest.raises(StudyError, match=r"studies that differ, .*, got \S*worker1, \S*worker2 with one config"):
+    with pytest.raises(StudyError, match=r"studies that differ .*, got \S*worker1, \S*worker2 with the same config"):
         plot_studies(folders, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     plot_studies(folders[1:], tmp_path / "out")
@@ -129,7 +129,7 @@ def test_studies_of_other_spaces_or_of_real_results_are_not_compared(
         config, space = toy_config(trials=10, seed=seed, **changed), ToySpace()
         space.name = config.space
         search(config, space, ToyEvaluator(), tmp_path / name, figures=False)
-    told = f"plot: expected studies of one kind, got max:accuracy@toy min:latency_ms@toy {kinds}. Plot them apart."
+    told = f"plot: expected studies of one kind, got max:accuracy@toy min:latency_ms@toy {kinds}. Plot them separately."
     with pytest.raises(StudyError, match=rf"^{re.escape(told)}$"):
         plot_studies([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
     monkeypatch.setattr(sys, "argv", ["nasrlm", "plot", *(str(tmp_path / name) for name in "bac")])
@@ -146,7 +146,7 @@ def test_studies_of_different_goals_are_not_compared(tmp_path: Path) -> None:
         search(toy_config(goals=goals, trials=10), ToySpace(), ToyEvaluator(), tmp_path / name)
     with pytest.raises(StudyError, match="plot: expected studies of one kind, got"):
         plot_studies([tmp_path / "latency_ms", tmp_path / "energy_mj"], tmp_path)
-    with pytest.raises(StudyError, match=r"expected a study's folder, got no study\.json"):
+    with pytest.raises(StudyError, match=r"expected the folder of a study, got no study\.json"):
         plot_study(tmp_path)
 
 

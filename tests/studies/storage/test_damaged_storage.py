@@ -69,7 +69,7 @@ def test_a_damaged_record_is_told_with_its_line(tmp_path: Path) -> None:
     storage.create_new_study([StudyDirection.MINIMIZE], "a")
     with journal.open("a") as file:
         file.write("of another program\n")
-    message = rf"^{journal}, line 2: expected a record of Optuna's, got .* Restore the file, or remove that line\.$"
+    message = rf"^{journal}, line 2: expected a record of Optuna, got .* Restore the file, or remove that line\.$"
     with pytest.raises(StudyError, match=message):
         storage.create_new_study([StudyDirection.MINIMIZE], "b")
     with pytest.raises(StudyError, match=message):

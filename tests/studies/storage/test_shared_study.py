@@ -108,7 +108,7 @@ def test_a_result_of_a_trial_that_was_taken_over_is_that_of_its_copy(begun: bool
 def test_a_worker_of_another_seed_is_told_that_it_works_for_another_study(tmp_path: Path) -> None:
     other, journal = replace(CONFIG, seed=CONFIG.seed + 1), str(tmp_path / "journal.log")
     with two_workers(CONFIG, tmp_path) as (evaluates, _, taken):
-        with pytest.warns(UserWarning, match=r"begins beside toy-nsga2-3-\w+, which has running trials\. A worker"):
+        with pytest.warns(UserWarning, match=r"starts next to toy-nsga2-3-\w+, which has running trials\. To join it"):
             SharedStudy(other, SPACE, journal, Ledger(other, [])).__exit__()
         evaluates.tell(taken, RESULT)
     later = replace(CONFIG, seed=CONFIG.seed + 2)  # as studies of several seeds do in one storage
@@ -120,9 +120,9 @@ def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypat
     with SharedStudy(CONFIG, SPACE, str(tmp_path / "journal.log"), Ledger(CONFIG, [])) as study:
         answers = mock.Mock(side_effect=[StorageInternalError("gone"), OperationalError("", {}, OSError("gone")), 3])
         assert study.patiently(answers) == 3
-        with pytest.raises(StudyError, match=r"journal\.log: expected an answer, got gone\. Resumed, the search"):
+        with pytest.raises(StudyError, match=r"journal\.log: expected a response, got gone\. Resume the search"):
             study.patiently(mock.Mock(side_effect=StorageInternalError("gone")))
-        with pytest.raises(StudyError, match=r"expected an answer, got .*No space left on device\. Resumed"):
+        with pytest.raises(StudyError, match=r"expected a response, got .*No space left on device\. Resume"):
             study.patiently(mock.Mock(side_effect=OSError(28, "No space left on device")))
 
 

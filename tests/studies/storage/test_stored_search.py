@@ -113,7 +113,7 @@ def test_whoever_comes_later_gives_a_stored_study_more_evaluations(tmp_path: Pat
     run(less, tmp_path / "first")
     assert run(config, tmp_path / "second", evaluator).evaluations == 14
     assert len(evaluator.asked) == 8
-    with pytest.raises(StudyError, match=r"storage .*expected the 14 trials of the study, or more, got 6\. Give"):
+    with pytest.raises(StudyError, match=r"storage .*expected at least the 14 trials of the study, got 6\. Give"):
         run(less, tmp_path / "first", resume=True)
     assert run(config, tmp_path / "first", resume=True).evaluations == 14
 
@@ -142,7 +142,9 @@ def test_a_stored_study_whose_name_has_its_trials_goes_on(guided: bool, tmp_path
 def test_another_checkpoint_does_not_join(tmp_path: Path) -> None:
     config = guided_config(storage=str(tmp_path / "journal.log"), checkpoint_sha256="one")
     run(config, tmp_path / "first")
-    with pytest.raises(StudyError, match=r"storage .*expected the checkpoint the study was begun with, one, got two"):
+    with pytest.raises(
+        StudyError, match=r"storage .*expected the checkpoint that the study was started with, one, got two"
+    ):
         run(replace(config, checkpoint_sha256="two"), tmp_path / "second")
     assert run(replace(config, checkpoint_sha256=""), tmp_path / "third").evaluations == 14
 
@@ -155,7 +157,9 @@ def test_a_table_of_another_path_is_the_same_study_and_other_settings_are_told(t
     run(replace(config, evaluator="table:../toy.csv"), tmp_path / "second", elsewhere)
     assert elsewhere.asked == []
     other = guided_config(storage=storage, evaluator="table:toy.csv", constraints=["latency_ms@toy<=8"])
-    with pytest.warns(UserWarning, match=rf"journal\.log: .* begins beside {study_name(config)}, whose settings"):
+    with pytest.warns(
+        UserWarning, match=rf"journal\.log: .* starts next to {study_name(config)}, which has other settings"
+    ):
         run(other, tmp_path / "third")
 
 
@@ -166,7 +170,7 @@ def test_another_table_of_the_same_name_is_refused(tmp_path: Path) -> None:
     storage = str(tmp_path / "journal.log")
     configs = {name: guided_config(storage=storage, evaluator=f"table:{tmp_path}/{name}/toy.csv") for name in "abc"}
     run(configs["a"], tmp_path / "first")
-    with pytest.raises(StudyError, match=r"the table that the study was begun with, .*a/toy\.csv, got another"):
+    with pytest.raises(StudyError, match=r"the table that the study was started with, .*a/toy\.csv, got another"):
         run(configs["b"], tmp_path / "second")
     same = ToyResults(breaks_at=0)
     run(configs["c"], tmp_path / "third", same)
@@ -264,7 +268,7 @@ def test_a_search_without_a_guide_is_not_shared(storage: str, tmp_path: Path) ->
 
     class Meeting(ToyEvaluator):
         def evaluate(self, architectures: Sequence[Row]) -> Prediction:
-            with pytest.raises(StudyError, match=r"expected toy-nsga2-\S+ to be nobody's now, got one that another"):
+            with pytest.raises(StudyError, match=r"expected toy-nsga2-\S+ not to be in use, got one that another"):
                 search(config, SPACE, ToyEvaluator(), tmp_path / "second")
             return super().evaluate(architectures)
 

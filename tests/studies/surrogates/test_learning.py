@@ -48,4 +48,4 @@ def test_two_keys_of_one_network_are_told_once(recwarn: pytest.WarningsRecorder)
             learning.learn(tried(answers))
         words = [str(recwarn.pop().message) for _ in range(len(recwarn))]
         assert len(words) == told
-        assert all(word.startswith("toy: expected one architecture_key of one network, got ") for word in words)
+        assert all(word.startswith("toy: expected one architecture_key per network, got ") for word in words)

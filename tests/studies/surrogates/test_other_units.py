@@ -25,7 +25,7 @@ GOALS = ["accuracy@toy", "latency_ms@toy"]
 COSTS = np.array([4.0, 5.0, 7.0, 9.0, 12.0, 30.0])
 ACCURACIES = np.array([94.0, 93.0, 92.0, 90.0, 70.0, 45.0])
 OFF = np.array([1.0, 1.3, 0.8, 1.1, 0.6, 1.7])  # how far off predictions may be
-IN_SECONDS = r"^results: expected latency_ms@toy in ms, got what seems to be s: in the median 0\.00"
+IN_SECONDS = r"^results: expected latency_ms@toy in ms, got what seems to be s: their median is 0\.00"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_guided_search_tells_of_seconds_once(tmp_path: Path, without_figures: 
 
     config = guided_config()
     evaluator = FunctionEvaluator(SPACE, seconds, objectives=config.objectives)
-    with pytest.warns(UserWarning, match=rf"{IN_SECONDS}.* of {2 * 4} networks") as told:
+    with pytest.warns(UserWarning, match=rf"{IN_SECONDS}.* for {2 * 4} networks") as told:
         run(config, tmp_path, evaluator)
     assert len(told) == 1
 

@@ -14,7 +14,7 @@ from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 NEW = "latency_ms@unheard"
 FRAME = pd.DataFrame({"architecture": ["a", "b"], NEW: [1.0, 2.0]})
-IN_MEMORY = "expected tables as a list of files' paths, got DataFrame. Of labels in memory there is nasrlm.adapt"
+IN_MEMORY = "expected tables as a list of files' paths, got DataFrame. For labels in memory, use nasrlm.adapt"
 SPACE = """
 from converters.builder import GraphBuilder
 from spaces import GenotypeSpace
@@ -101,7 +101,7 @@ def test_an_objective_of_too_few_labels_is_named(tmp_path: Path) -> None:
         ({"seed": -1}, "adapt: seed: expected 0 or more, got -1"),
         ({"seed": 0.5}, r"adapt: seed: expected a whole number, got 0\.5"),
         ({"tables": ["table.csv", "./table.csv"]}, "expected tables, each once, got table.csv, ./table.csv"),
-        ({"choose": "best"}, "expected choose of random, active, got 'best'"),
+        ({"choose": "best"}, "expected choose to be one of random, active, got 'best'"),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -119,5 +119,5 @@ def test_accuracies_that_look_like_fractions_are_told_once(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("config", [{"tables": ["t.csv"], "objectives": [NEW]}, FRAME, None])
 def test_what_is_no_config_is_told(config: Any) -> None:
-    with pytest.raises(ValueError, match=r"adapt_to_tables: expected an AdaptConfig, got \w+\. Of labels in memory"):
+    with pytest.raises(ValueError, match=r"adapt_to_tables: expected an AdaptConfig, got \w+\. For labels in memory"):
         adapt_to_tables(network_checkpoint(), config)

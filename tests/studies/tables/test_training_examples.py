@@ -83,7 +83,7 @@ def test_a_column_that_is_no_label_is_told_by_its_table(
     [
         ({"initial_checkpoint": released_folder(), "tokenizer": "code"}, "tokenizer: expected chains, as "),
         ({"initial_checkpoint": released_folder(), "num_digits": 5}, "num_digits: expected 3, as "),
-        ({"initial_tokenizer": released_folder(), "vocabulary_size": 300}, "vocabulary_size: expected the "),
+        ({"initial_tokenizer": released_folder(), "vocabulary_size": 300}, "released, or more, or no value, got 300"),
         ({"initial_tokenizer": Path("absent")}, "absent: expected a checkpoint folder with"),
         ({"model": ModelConfig(backbone="absent")}, "model.backbone: expected compact, or a T5Gemma"),
         ({"augment": "absent:swap"}, "augment absent:swap: expected"),
