@@ -103,8 +103,8 @@ def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
     text = re.sub(
         r"(?<= predicts )\d+(?= objectives\.$)", str(len(checkpoint.objectives)), text, count=1, flags=re.MULTILINE
     )
-    kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_told(line, step))]
-    told = [*([] if is_refinement(step) else [in_words(step)]), *_told_sums(checkpoint)]
+    kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_superseded(line, step))]
+    told = [*([] if is_refinement(step) else [in_words(step)]), *_sums_sentence(checkpoint)]
     return "\n\n".join(["\n".join(kept).rstrip(), *(f"{words}." for words in told)]) + "\n"
 
 
@@ -114,7 +114,7 @@ def _is_measured(line: str, step: Step) -> bool:
     return line.startswith("|") and len(cells) > 2 and cells[2] in changed_of(step, cells[1])
 
 
-def _is_told(line: str, step: Step) -> bool:
+def _is_superseded(line: str, step: Step) -> bool:
     """Return whether a step replaces a line: one that lists costs that are sums, or an earlier step whose objectives
     this step has all learned again.
     """
@@ -127,7 +127,7 @@ def _is_told(line: str, step: Step) -> bool:
     return bool(names) and set(names) <= set(step["objectives"])
 
 
-def _told_sums(checkpoint: Checkpoint) -> list[str]:
+def _sums_sentence(checkpoint: Checkpoint) -> list[str]:
     """Return a sentence on which costs are sums; none if there are no sums."""
     if not checkpoint.sums_by_space:
         return []

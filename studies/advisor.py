@@ -25,7 +25,7 @@ from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
-from studies.misspelled import nearly_known
+from studies.misspelled import similar_name
 from studies.proposal import propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
@@ -33,7 +33,9 @@ from studies.surrogates.process_adapter import ProcessAdapter
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
-ALIKE = 0.9  # similarity from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
+MISSPELLED_SIMILARITY = (
+    0.9  # similarity from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
+)
 
 A = TypeVar("A", bound=Hashable)
 
@@ -104,7 +106,7 @@ class Advisor(Generic[A]):
         for name in self._learned:
             if name in self._predictor.objectives:
                 continue
-            if near := nearly_known(name, self._predictor.objectives, ALIKE):
+            if near := similar_name(name, self._predictor.objectives, MISSPELLED_SIMILARITY):
                 warn_caller(
                     f"gate: expected an objective that the predictor knows, got {name}, which must be learned from "
                     f"results. Did you mean {near}?"
@@ -197,7 +199,7 @@ class Advisor(Generic[A]):
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
 
-    def tell_of_units(self, evaluated: Sequence[Entry]) -> None:
+    def warn_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""
         for told in self._odd_units(evaluated):
             warn_caller(told)

@@ -339,7 +339,7 @@ def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -
     return FunctionEvaluator(space, given, objectives=objectives)
 
 
-def told_config(config: SearchConfig, evaluator: Evaluator[A]) -> SearchConfig:
+def config_with_evaluator(config: SearchConfig, evaluator: Evaluator[A]) -> SearchConfig:
     """Return the config with the kind of a real evaluator recorded, so that its results are not taken for predictions.
 
     A config that already names an evaluator is returned unchanged.

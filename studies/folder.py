@@ -21,9 +21,11 @@ DIGESTS = {  # what each digest is of, and advice if another one is given
 }
 MAY_CHANGE = ("trials", "earlier_trials", "options")  # attributes of a config that may change when a study is resumed
 
-NOT_TOLD = "surrogate"  # ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE
+UNRECORDED_EVALUATOR = (
+    "surrogate"  # ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE
+)
 
-GO_ON = "Resume the search to continue from the results so far (the same command with --resume)."
+HOW_TO_RESUME = "Resume the search to continue from the results so far (the same command with --resume)."
 
 
 class StudyError(ValueError):
@@ -157,7 +159,7 @@ def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchCon
     check_same_digests(str(folder), recorded, config)
     names = [name for name in asked if name not in (*DIGESTS, *MAY_CHANGE)]
     pairs = {name: (asked[name], recorded.get(name)) for name in names}
-    if pairs["evaluator"][1] == NOT_TOLD and SPACE not in recorded:
+    if pairs["evaluator"][1] == UNRECORDED_EVALUATOR and SPACE not in recorded:
         del pairs["evaluator"]
     mine, theirs = pairs["guide"]
     if isinstance(mine, dict) and isinstance(theirs, dict):

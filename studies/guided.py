@@ -16,7 +16,7 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
-from studies.evaluators import RealEvaluator, TableEvaluator, told_config
+from studies.evaluators import RealEvaluator, TableEvaluator, config_with_evaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
@@ -82,7 +82,7 @@ def guided_search(
         ValueError: the config has no guide or another space; evaluator, predictor or truth lack an objective; or the
             evaluator has no results for an architecture of ``config.warm_start``.
     """
-    config = told_config(config, evaluator)
+    config = config_with_evaluator(config, evaluator)
     guide = _checked_guide(config, predictor, adapt)
     real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
     guessed, learns = guessed_objectives(predictor, space, real), adapt is not None and guide.adapt_every

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def nearly_known(name: str, known: Iterable[str], alike: float) -> str | None:
+def similar_name(name: str, known: Iterable[str], alike: float) -> str | None:
     """Return the known name that is most similar to a given one; None if none is similar enough.
 
     Names with different digits are never similar: latency_ms@pixel2 is not a misspelled latency_ms@pixel3.

@@ -35,10 +35,10 @@ from studies.optuna_trials import (
     is_pruned,
     plain_params,
     prune,
+    recorded_number,
+    recorded_predictions,
+    records_architecture,
     results_of,
-    tells_architecture,
-    told_number,
-    told_predictions,
 )
 from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
@@ -201,7 +201,7 @@ class ParetoGate(Generic[A]):
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
             prune(trial, 0, reason, self._entry(twin).architecture)
         (decision,) = self._advisor.check([architecture])
-        trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
+        trial.set_user_attr(PREDICTED, recorded_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
             prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
@@ -253,7 +253,7 @@ class ParetoGate(Generic[A]):
         chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
-            predicted = told_predictions(self.gate.objectives, entry.predicted)
+            predicted = recorded_predictions(self.gate.objectives, entry.predicted)
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
             study.enqueue_trial(plain_params(self._to_params(architecture)), user_attrs=attributes)
         return architectures
@@ -339,7 +339,7 @@ class ParetoGate(Generic[A]):
         self._added.update(trial.number for trial in unseen)
         if new:
             tried = self._tried(trials)
-            self._advisor.tell_of_units(tried)
+            self._advisor.warn_of_units(tried)
             if self._advisor.learns:
                 self._advisor.learn(tried)
 
@@ -347,7 +347,7 @@ class ParetoGate(Generic[A]):
         """Return whether a trial's architecture is known; the answer for a finished trial is cached."""
         if trial.number in self._entries or trial.number in self._unknown:
             return trial.number in self._entries
-        is_known = tells_architecture(trial, self.space)
+        is_known = records_architecture(trial, self.space)
         if not is_known and trial.state.is_finished():
             self._unknown.add(trial.number)
         return is_known
@@ -358,7 +358,9 @@ class ParetoGate(Generic[A]):
 
     def _warn_of_missing(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
-            if all(told_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete):
+            if all(
+                recorded_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete
+            ):
                 warn_caller(
                     f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
                     f"none among {len(complete)}. Without it, a trial does not join the front, and no trial is pruned "

@@ -25,7 +25,7 @@ from studies.tables.rows import spelled_notation
 ARCHITECTURE, PREDICTED = "architecture", "predicted"
 PRUNED_STAGE, PRUNED_REASON, DOMINATED_BY = "pruned_stage", "pruned_reason", "pruned_by"
 AFTER_ALL = "evaluated"  # set to true by the user if a pruned trial was evaluated nevertheless
-TOLD = ("low", "median", "high")  # keys of each objective in the attribute PREDICTED
+KEYS = ("low", "median", "high")  # keys of each objective in the attribute PREDICTED
 
 
 def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
@@ -33,17 +33,17 @@ def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
     return [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in goals]
 
 
-def told_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
+def recorded_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
     """Convert (M, 3) median, low and high to the attribute PREDICTED, by names, with None for NaN."""
     rows = [[None if np.isnan(value) else float(value) for value in row] for row in ascending(predicted)]
-    return {name: dict(zip(TOLD, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
+    return {name: dict(zip(KEYS, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
 
 
 def read_predictions(objectives: Sequence[str], told: Any) -> FloatArray:
     """Convert the attribute PREDICTED back to (M, 3) median, low and high; older studies have lists in this order."""
     if isinstance(told, list):
         return np.array(told, dtype=np.float64)
-    return median_first(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
+    return median_first(np.array([[told[name][word] for word in KEYS] for name in objectives], dtype=np.float64))
 
 
 def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
@@ -71,13 +71,13 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
     """
     is_complete = has_results(trial)
     values = trial.values if is_complete else [None] * num_goals
-    told = {name: told_number(trial, name) for name in others}
+    told = {name: recorded_number(trial, name) for name in others}
     if lacking := [name for name in others if is_complete and is_counted(trial, space, name)]:
         told |= counts_by_name(space, architecture_of(trial, space), lacking)
     return [np.nan if value is None else value for value in (*values, *told.values())]
 
 
-def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
+def records_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
     """Return whether a trial's architecture can be read.
 
     It is in the attribute or, for a completed trial that was not checked, in the genes from ``ParetoGate.suggest``.
@@ -88,7 +88,7 @@ def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
 
 
 def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
-    """Return the architecture of a trial; see ``tells_architecture``.
+    """Return the architecture of a trial; see ``records_architecture``.
 
     Raises:
         ValueError: the attribute is not an architecture of the space.
@@ -103,7 +103,7 @@ def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
 
 def is_counted(trial: FrozenTrial, space: SearchSpace[Any], name: str) -> bool:
     """Return whether a trial lacks an objective that is a count, so that it follows from the architecture."""
-    return name in COUNTS and name not in trial.user_attrs and tells_architecture(trial, space)
+    return name in COUNTS and name not in trial.user_attrs and records_architecture(trial, space)
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
@@ -111,7 +111,7 @@ def is_feasible(trial: FrozenTrial) -> bool:
     return all(violation <= 0 for violation in trial.constraints.values())
 
 
-def told_number(trial: FrozenTrial, name: str) -> float | None:
+def recorded_number(trial: FrozenTrial, name: str) -> float | None:
     """Return the attribute of an objective that is not a goal; None if there is none.
 
     Raises:

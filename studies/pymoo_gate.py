@@ -302,7 +302,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self.gate.add([names[index] for index in np.flatnonzero(feasible)], results[feasible])
         answered = zip(architectures, results, feasible.tolist(), strict=True)
         self._evaluated += [self._advisor.entry(a, real, evaluated=True, feasible=flag) for a, real, flag in answered]
-        self._advisor.tell_of_units(self._evaluated)
+        self._advisor.warn_of_units(self._evaluated)
 
 
 def _wrong_signs(goals: Sequence[Goal], results: FloatArray) -> list[str]:

@@ -16,7 +16,7 @@ from converters import to_measured_text
 from spaces import SearchSpace
 from spaces.registry import opened
 from studies.config import SearchConfig
-from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, told_config
+from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, config_with_evaluator
 from studies.folder import HISTORY_FILE
 from studies.history import History
 from studies.history_writer import HistoryWriter
@@ -90,7 +90,7 @@ def search(
         config = replace(config, checkpoint_sha256=evaluator.checkpoint.sha256)
         evaluator = _surrogate(config, named, evaluator)
     answers: Evaluator[A] = as_evaluator(evaluator, config.searched(named), config.objectives)
-    config = told_config(config, answers)
+    config = config_with_evaluator(config, answers)
     out = Path(out).absolute()  # an evaluator may change the working directory
     with open_study(config, named, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE

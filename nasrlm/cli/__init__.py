@@ -15,12 +15,12 @@ import typer
 
 import nasrlm
 from nasrlm.cli import verbs
-from nasrlm.cli.users_code import is_ours, told_in_one_line
+from nasrlm.cli.users_code import describe_error, is_ours
 
 INTERRUPTED = 130  # exit status of a verb stopped by Ctrl-C or SIGTERM
 RESUMED = {"search"}  # verbs that are resumed with --resume
 TABLES_RESUMED = {"convert", "stats"}  # verbs that are resumed with --resume if they have --table
-GOES_ON = {"train", "benchmark"}  # verbs that are resumed by the same command
+RESUMED_WITHOUT_OPTION = {"train", "benchmark"}  # verbs that are resumed by the same command
 
 _usual_format = warnings.formatwarning
 
@@ -70,25 +70,25 @@ def main() -> NoReturn:
         words = e.format_message() or "expected a verb, got none."  # the help has been printed
         _fail(words + _order_of(sys.argv[1:]))
     except MemoryError as e:
-        _fail(_told_of_memory(e))
+        _fail(_out_of_memory(e))
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
     except SystemExit as e:  # raised by the user's code: it could end the command with status 0
         if isinstance(e.__context__, BrokenPipeError):  # raised by typer when the reader of stdout has closed it
             raise
-        _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
+        _fail(describe_error(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
-        said = told_in_one_line(e)
+        said = describe_error(e)
         if isinstance(e.__cause__, KeyboardInterrupt):  # Ctrl-C while a C++ extension was imported
             status = INTERRUPTED
         elif _is_of_memory(e):
-            _fail(_told_of_memory(e))
+            _fail(_out_of_memory(e))
         elif said is None and not isinstance(e, ValueError) and not _is_of_extra(e):
             raise
         else:
             _fail(said or str(e))
     if status == INTERRUPTED:
-        print(f"nasrlm: interrupted. {_how_to_go_on(sys.argv[1:])}".rstrip(), file=sys.stderr)
+        print(f"nasrlm: interrupted. {_how_to_resume(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)
 
 
@@ -108,19 +108,19 @@ def _is_of_extra(error: Exception) -> bool:
     return isinstance(error, ImportError) and "Install nasrlm[" in str(error)
 
 
-def _told_of_memory(error: BaseException) -> str:
+def _out_of_memory(error: BaseException) -> str:
     said = str(error).partition("\n")[0] or "none"
     return f"expected enough memory, got too little ({said}). Process less at a time, such as a smaller batch_size."
 
 
-def _how_to_go_on(words: Sequence[str]) -> str:
+def _how_to_resume(words: Sequence[str]) -> str:
     of_table = any(word.partition("=")[0] == "--table" for word in words)
     verb = words[0] if words else ""
     if verb in RESUMED and not _holds_study(words):
         return "Nothing was stored yet."
     if verb in RESUMED or (verb in TABLES_RESUMED and of_table):
         return "Run the same command with --resume to continue."
-    return "Run the same command to continue." if verb in GOES_ON else ""
+    return "Run the same command to continue." if verb in RESUMED_WITHOUT_OPTION else ""
 
 
 def _holds_study(words: Sequence[str]) -> bool:

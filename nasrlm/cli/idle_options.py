@@ -19,7 +19,7 @@ def refuse_given(context: typer.Context, names: Sequence[str], needed: str, foun
     Raises:
         ValueError: any was given; the message names all of them.
     """
-    given = [name for name in names if _stands_on_the_line(context, name)]
+    given = [name for name in names if _is_on_command_line(context, name)]
     if not given:
         return
     options = ", ".join(_spelled(context, name) for name in given)
@@ -27,7 +27,7 @@ def refuse_given(context: typer.Context, names: Sequence[str], needed: str, foun
     raise ValueError(f"{options}: expected {needed} with {it}, got {found}. {has} out.")
 
 
-def _stands_on_the_line(context: typer.Context, name: str) -> bool:
+def _is_on_command_line(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

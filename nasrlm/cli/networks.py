@@ -25,7 +25,7 @@ from converters.graph import Shape
 from converters.models.torch_module import export_module
 from converters.text import prelude
 from nasrlm.checkpoints.folder import folder_or_released, read_tokenizer
-from nasrlm.cli.users_code import one_line_of_users, see_own_modules
+from nasrlm.cli.users_code import add_working_directory, one_line_of_users
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from spaces import get_space
 
@@ -148,7 +148,7 @@ def users_module(name: str) -> torch.nn.Module:
     """
     from torch.nn import Module  # here: takes seconds, and converting ONNX files does not need it
 
-    see_own_modules()
+    add_working_directory()
     expected = f"module {name}: expected a function that takes no arguments and returns a torch.nn.Module"
     with one_line_of_users(expected):
         module = named_function(name, "module")()

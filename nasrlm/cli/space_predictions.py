@@ -74,7 +74,7 @@ def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
     return words
 
 
-def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
+def warn_of_foreign_networks(names: Sequence[str], texts: Sequence[str], space: str) -> None:
     """Warn, with one line on stderr each, of texts that are no networks or unlike their space.
 
     A text is unlike its space if it has an operator or an output type that no network drawn from the space has.

@@ -19,7 +19,7 @@ _PATHS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib
 _INSTALLED = [Path(path).resolve() for path in (*_PATHS, *site.getsitepackages(), site.getusersitepackages())]
 
 
-def see_own_modules() -> None:
+def add_working_directory() -> None:
     """Make modules in the working directory importable, as ``python -m`` does."""
     sys.path.insert(0, os.getcwd())
 
@@ -29,7 +29,7 @@ def is_ours(filename: str) -> bool:
     return any(Path(filename).resolve().is_relative_to(place) for place in _OURS)
 
 
-def told_in_one_line(error: BaseException) -> str | None:
+def describe_error(error: BaseException) -> str | None:
     """Describe, in one line, an error that was raised in or passed through a user's code, with the last line of theirs.
 
     Returns None for an error that has nothing to do with their code. A ``ValueError``, which refuses bad input, is
@@ -56,7 +56,7 @@ def one_line_of_users(expected: str) -> Iterator[None]:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as e:  # SystemExit and asyncio.CancelledError are not subclasses of Exception
-        said = told_in_one_line(e)
+        said = describe_error(e)
         if said is None and isinstance(e, ValueError):
             raise
         raise ValueError(f"{expected}, got {said or repr(e)}.") from e

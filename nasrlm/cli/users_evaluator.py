@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from nasrlm.cli.output import warn
-from nasrlm.cli.users_code import one_line_of_users, see_own_modules
+from nasrlm.cli.users_code import add_working_directory, one_line_of_users
 from nasrlm.named_function import named_function
 from spaces.space import SearchSpace
 from studies.evaluators import FunctionEvaluator
-from studies.folder import GO_ON
+from studies.folder import HOW_TO_RESUME
 
 A = TypeVar("A", bound=Hashable)
 
@@ -30,7 +30,7 @@ class UsersEvaluator(FunctionEvaluator[A]):
     """
 
     def __init__(self, name: str, space: SearchSpace[A], objectives: Sequence[str], *, skips_errors: bool) -> None:
-        see_own_modules()
+        add_working_directory()
         expected = f"evaluator {name}: expected a result"
         with one_line_of_users(expected):
             function = named_function(name, "evaluator")
@@ -51,4 +51,4 @@ class UsersEvaluator(FunctionEvaluator[A]):
                 warn(f"{e} The network counts as one without a result.")
                 return [math.nan] * len(self.objectives)
             advice = "Return NaN where there is no result" if exits else "Pass --on-error skip to skip this network"
-            raise ValueError(f"{e} {advice}. {GO_ON}") from e
+            raise ValueError(f"{e} {advice}. {HOW_TO_RESUME}") from e

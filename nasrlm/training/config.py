@@ -166,7 +166,7 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _one_says_what_the_tokens_are(self) -> TrainConfig:
+    def _tokenizer_has_one_source(self) -> TrainConfig:
         if self.initial_tokenizer is not None and (
             self.initial_checkpoint is not None or self.model.backbone != COMPACT
         ):
@@ -267,7 +267,7 @@ class TrainConfig(BaseModel):
                 problem = "expected a list"
             if not key:  # keys contradict each other, and the message names them
                 raise ValueError(f"{path}: {problem}") from e
-            where = "" if first["loc"][0] in overrides else f"{_saying(path, str(first['loc'][0]))}: "
+            where = "" if first["loc"][0] in overrides else f"{_file_setting(path, str(first['loc'][0]))}: "
             if first["type"] in UNKNOWN:
                 raise ValueError(f"{where}expected a known key, got {key}. {_nearest(first['loc'])}") from e
             if first["type"] == "value_error":  # the message includes the value
@@ -308,10 +308,10 @@ def _like(path: Path, name: str) -> Path:
     return beside if beside.is_file() else Path(name)
 
 
-def _saying(path: Path, key: str) -> Path:
+def _file_setting(path: Path, key: str) -> Path:
     """Return the file that sets a key: this one, or one from which it inherits."""
     values = _own_values(path)
-    return path if key in values or LIKE not in values else _saying(_like(path, values[LIKE]), key)
+    return path if key in values or LIKE not in values else _file_setting(_like(path, values[LIKE]), key)
 
 
 class _Loader(yaml.SafeLoader):

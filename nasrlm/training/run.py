@@ -39,7 +39,7 @@ from nasrlm.training.log import TrainLog
 from nasrlm.training.moving_average import MovingAverage
 from nasrlm.training.optimizers import Schedule, make_optimizers
 from nasrlm.training.processes import Processes
-from nasrlm.training.run_state import RunIdentity, read_state, saved_tokenizer, told_as_broken, write_state
+from nasrlm.training.run_state import RunIdentity, read_state, reported_as_broken, saved_tokenizer, write_state
 from nasrlm.training.sharding import load_optimizer, part_like, whole
 from nasrlm.training.step_loss import TrainingLoss
 from nasrlm.training.stored_ids import FILE, key_of, store_ids, stored_ids
@@ -290,7 +290,7 @@ class TrainingRun:
 
     def _load_state(self) -> None:
         if self.saved is not None:
-            with told_as_broken(self._state_path):
+            with reported_as_broken(self._state_path):
                 self._restore(self.saved)
             self.saved = None
         if (step := self.processes.from_first(lambda: self.step)) != self.step:

@@ -109,7 +109,7 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
         raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
     if got := _misfit(state):
         raise ValueError(f"{path}: expected a training state, got {got}. Delete it.")
-    with told_as_broken(path):
+    with reported_as_broken(path):
         differences = identity.differences(state["identity"])
     if differences:
         raise ValueError(
@@ -120,7 +120,7 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
 
 
 @contextmanager
-def told_as_broken(path: Path) -> Iterator[None]:
+def reported_as_broken(path: Path) -> Iterator[None]:
     """Report any failure in this context as a broken state file, except a lack of memory.
 
     Raises:
@@ -163,7 +163,7 @@ def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer |
     Raises:
         ValueError: the state has no valid tokenizer.
     """
-    with told_as_broken(path):
+    with reported_as_broken(path):
         return TextTokenizer.from_json(state["tokenizer"]) if state else None
 
 

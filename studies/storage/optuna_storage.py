@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.files import UnwritableError, file_digest
 from studies.config import SearchConfig, without_password
-from studies.folder import DIGESTS, GO_ON, MAY_CHANGE, NOT_TOLD, StudyError, check_same_digests
+from studies.folder import DIGESTS, HOW_TO_RESUME, MAY_CHANGE, UNRECORDED_EVALUATOR, StudyError, check_same_digests
 from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage.journal import open_journal
 from studies.storage.locks import held_alone
@@ -102,8 +102,8 @@ def study_name(config: SearchConfig) -> str:
 def name_in(storage: BaseStorage, config: SearchConfig) -> str:
     """Return the study's name in a storage, or that of an older version, whose digest included more, if it is there."""
     first = [*config.earlier_trials, config.trials][0]
-    not_told = {"evaluator": NOT_TOLD} if config.guide else {}
-    for told in ({"trials": first}, {}, {"trials": first, **not_told}, not_told):
+    unrecorded = {"evaluator": UNRECORDED_EVALUATOR} if config.guide else {}
+    for told in ({"trials": first}, {}, {"trials": first, **unrecorded}, unrecorded):
         with suppress(KeyError):
             storage.get_study_id_from_name(older := _named(config, told))
             return older
@@ -133,7 +133,7 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
         storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
     )
     if own not in there:
-        _warn_of_others(config, storage, f"storage {without_password(name)}: {own}", own, there)
+        _warn_of_other_studies(config, storage, f"storage {without_password(name)}: {own}", own, there)
     known = study.user_attrs
     check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
     for digest in DIGESTS:
@@ -145,7 +145,9 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     return study
 
 
-def _warn_of_others(config: SearchConfig, storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
+def _warn_of_other_studies(
+    config: SearchConfig, storage: BaseStorage, begins: str, own: str, there: Sequence[str]
+) -> None:
     """Warn of studies that a new worker may have been meant to join.
 
     These have the same seed, or differ only in the seed and are running now.
@@ -216,7 +218,9 @@ def answering(name: str) -> Iterator[None]:
         if isinstance(error, UnwritableError) or (isinstance(error, OSError) and error.filename):
             raise  # the error is of another file
         reason = " ".join(str(error).split())[:200]
-        raise StudyError(f"storage {without_password(name)}: expected a response, got {reason}. {GO_ON}") from error
+        raise StudyError(
+            f"storage {without_password(name)}: expected a response, got {reason}. {HOW_TO_RESUME}"
+        ) from error
 
 
 class StoredStudy:

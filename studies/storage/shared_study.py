@@ -33,7 +33,7 @@ from studies.optuna_trials import (
     PRUNED_STAGE,
     gene_distributions,
     read_predictions,
-    told_predictions,
+    recorded_predictions,
 )
 from studies.storage.locks import open_locks
 from studies.storage.optuna_storage import UNANSWERED, answering, join_study, name_in, open_storage, quiet
@@ -169,7 +169,7 @@ class SharedStudy(Generic[A]):
             self._store(pruned)
         for entry in entries:
             if entry.status == CHOSEN:
-                predicted = told_predictions(self.config.objectives, entry.predicted)
+                predicted = recorded_predictions(self.config.objectives, entry.predicted)
                 attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: predicted}
                 self._enqueue(entry.genotype, attributes)
 

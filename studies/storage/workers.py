@@ -17,7 +17,7 @@ Evaluate = Callable[[str], FloatArray]  # notation to (M,) real results
 PATIENCE = 3  # consecutive batches without anything to evaluate before a search gives up
 NOTHING_LEFT = f"the last {PATIENCE} batches had nothing to evaluate: all candidates were pruned or already evaluated"
 PAUSE = 0.2  # seconds between checks of an idle worker whether another one has died
-TELL_SECONDS = 60.0  # between messages about what an idle worker waits for
+MESSAGE_SECONDS = 60.0  # between messages about what an idle worker waits for
 
 
 def why_over(ledger: Ledger) -> str | None:
@@ -63,7 +63,7 @@ def work(
     told = time.monotonic()
     while True:
         taken, ledger, is_over = study.patiently(in_turn)
-        if taken is None and ledger.chosen and time.monotonic() - told >= TELL_SECONDS:
+        if taken is None and ledger.chosen and time.monotonic() - told >= MESSAGE_SECONDS:
             tell(f"waiting for {study.patiently(study.awaited)}")
             told = time.monotonic()
         if taken is not None:

@@ -18,11 +18,11 @@ from studies.surrogates.without_guesses import guessed_objectives
 A = TypeVar("A", bound=Hashable)
 
 FEWEST, MOST = 5, 20  # numbers of results that are compared with predictions
-AGREE = 0.8  # share of these that must suggest another unit; one of five evaluations may have failed
+MIN_AGREEING_SHARE = 0.8  # share of these that must suggest another unit; one of five evaluations may have failed
 NEAR = 10**0.5  # largest ratio to a unit's factor; a device that is three times as slow is not another unit
 LEAST_DIFFERENCE = 40.0  # smallest difference of result and prediction, in percent, for errors instead of accuracies
 NEARER = 8.0  # ratio by which 100 minus the result has to be nearer to the prediction than the result is
-MOST_ALIKE = 0.5  # correlation of results with predictions from which they are accuracies; near 0 if all are good
+MAX_CORRELATION = 0.5  # correlation of results with predictions from which they are accuracies; near 0 if all are good
 
 
 class UnitCheck(Generic[A]):
@@ -75,8 +75,8 @@ def likely_unit(objective: Objective, predicted: FloatArray, real: FloatArray) -
     """Return the unit that most of (n,) results seem to have, given (n,) predictions; None if it is the objective's."""
     if objective.is_accuracy:
         return _likely_errors(predicted, real)
-    is_told = (predicted > 0) & (real > 0)
-    off = np.log(np.where(is_told, real, np.nan) / np.where(is_told, predicted, np.nan))
+    is_positive = (predicted > 0) & (real > 0)
+    off = np.log(np.where(is_positive, real, np.nan) / np.where(is_positive, predicted, np.nan))
     for unit, factor in objective.other_units.items():
         if _agree(np.abs(off - np.log(factor)) < np.log(NEAR)):
             return unit
@@ -93,8 +93,8 @@ def _likely_errors(predicted: FloatArray, real: FloatArray) -> str | None:
     off = np.abs(real - predicted)
     near = (off > LEAST_DIFFERENCE) & (np.abs(readings[words] - predicted) < off / NEARER)
     varies = np.ptp(real) > 0 and np.ptp(predicted) > 0  # not if every training failed
-    return words if varies and _agree(near) and np.corrcoef(predicted, real)[0, 1] < MOST_ALIKE else None
+    return words if varies and _agree(near) and np.corrcoef(predicted, real)[0, 1] < MAX_CORRELATION else None
 
 
 def _agree(near: BoolArray) -> bool:
-    return bool(near.mean() >= AGREE)
+    return bool(near.mean() >= MIN_AGREEING_SHARE)

@@ -16,7 +16,7 @@ from spaces.drawing import POOL, draw
 from studies.tables.rows import parsed_rows, read_rows, splits_of
 
 
-def most_telling(
+def most_informative(
     checkpoint: Checkpoint,
     space: SearchSpace[Any],
     count: int,

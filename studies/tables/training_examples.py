@@ -60,7 +60,7 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     return Examples.of_tables(frames, config.table, _texts(config, tables, progress), objectives)
 
 
-def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:
+def limit_notations(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:
     """Return the rows of a table with at most SPELLINGS valid rows per network and label.
 
     Intervals are calibrated on valid rows, where a network with a hundred notations would count a hundred times. A
@@ -102,7 +102,7 @@ class _Table(NamedTuple):
 def _read(path: Path, space: str | None, objectives: Sequence[str]) -> _Table:
     frame = read_rows(path, space)
     splits_of(frame, path)  # raises an error that names the table
-    frame = few_spellings_a_network(frame, path, objectives or objective_columns(frame, path))
+    frame = limit_notations(frame, path, objectives or objective_columns(frame, path))
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 

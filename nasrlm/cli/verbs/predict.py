@@ -28,7 +28,7 @@ from nasrlm.cli.options import (
 )
 from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
-from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_inputs, warn_of_strangers
+from nasrlm.cli.space_predictions import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
@@ -97,7 +97,7 @@ def run(
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     warn_of_guesses(predictor, inputs.spaces, names)
     if space is not None and table is None and "file" in inputs.rows[0]:
-        warn_of_strangers(inputs.names, inputs.texts, space)
+        warn_of_foreign_networks(inputs.names, inputs.texts, space)
     else:
         warn_of_inputs(inputs.notations, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, values)

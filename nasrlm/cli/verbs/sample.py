@@ -79,10 +79,10 @@ def run(
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
         from nasrlm.checkpoints.checkpoint import Checkpoint  # here: takes over a second, for this choice alone
-        from studies.tables.choosing import most_telling
+        from studies.tables.choosing import most_informative
 
         loaded = Checkpoint.from_pretrained(checkpoint)
-        drawn = most_telling(loaded, chosen, count, pool=pool, seed=seed, measured=measured or [], progress=True)
+        drawn = most_informative(loaded, chosen, count, pool=pool, seed=seed, measured=measured or [], progress=True)
     else:
         rng = np.random.default_rng(seed)
         drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]

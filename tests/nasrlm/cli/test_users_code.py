@@ -91,7 +91,7 @@ def test_packages_are_not_the_users_code_wherever_they_are_installed(
     with pytest.raises(RuntimeError) as raised:
         runpy.run_path(str(tmp_path / "library.py"))
     assert raised.tb.tb_next
-    assert imported["told_in_one_line"](raised.value.with_traceback(raised.tb.tb_next)) is None  # without this test
+    assert imported["describe_error"](raised.value.with_traceback(raised.tb.tb_next)) is None  # without this test
 
 
 def test_a_project_in_its_own_environment_is_the_users_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_project_in_its_own_environment_is_the_users_code(tmp_path: Path, monk
     imported = runpy.run_path(users_code.__file__)
     with pytest.raises(KeyError) as raised:
         runpy.run_path(str(tmp_path / "space.py"))
-    assert imported["told_in_one_line"](raised.value) == f"KeyError: 'boom' ({tmp_path / 'space.py'}:1)"
+    assert imported["describe_error"](raised.value) == f"KeyError: 'boom' ({tmp_path / 'space.py'}:1)"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from studies.config import SearchConfig
 from studies.folder import StudyError
 from studies.history import CHOSEN
 from studies.ledger import Entry, Ledger
-from studies.optuna_trials import PREDICTED, read_predictions, told_predictions
+from studies.optuna_trials import PREDICTED, read_predictions, recorded_predictions
 from studies.storage import workers
 from studies.storage.locks import held_alone
 from studies.storage.optuna_storage import open_storage
@@ -131,7 +131,7 @@ def nothing_more(_: Ledger) -> None:
 
 
 def test_a_worker_that_waits_tells_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "MESSAGE_SECONDS", 0.0)
     config = killed.worker_config(trials=1)
     lines: list[str] = []
     with two_workers(config, tmp_path) as (evaluates, waits, taken):
@@ -200,7 +200,7 @@ def test_a_trial_tells_predictions_by_name(tmp_path: Path) -> None:
 
 def test_predictions_of_older_studies_are_lists() -> None:
     predicted = np.array([[2.0, 1.0, 3.0], [np.nan] * 3])
-    told = told_predictions(("a", "b"), predicted)
+    told = recorded_predictions(("a", "b"), predicted)
     assert told == {"a": {"low": 1.0, "median": 2.0, "high": 3.0}, "b": dict.fromkeys(("low", "median", "high"))}
     for given in (told, [[2.0, 1.0, 3.0], [None] * 3]):
         np.testing.assert_array_equal(read_predictions(("a", "b"), given), predicted)

@@ -15,7 +15,7 @@ from nasrlm.model.config import ModelConfig
 from nasrlm.training.config import TrainConfig
 from spaces import get_space
 from studies.tables.rows import read_rows
-from studies.tables.training_examples import _digest, few_spellings_a_network, training_examples
+from studies.tables.training_examples import _digest, limit_notations, training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -48,7 +48,7 @@ def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
         "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
         "latency_ms@x": 1.0,
     }
-    kept = few_spellings_a_network(pd.DataFrame(rows), Path("t.csv"), ["latency_ms@x"])
+    kept = limit_notations(pd.DataFrame(rows), Path("t.csv"), ["latency_ms@x"])
     assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]
 
 
@@ -56,7 +56,7 @@ def test_rows_of_one_label_each_are_counted_label_by_label() -> None:
     rows = pd.DataFrame({"space": "nasbench201", "architecture": ARCHITECTURE, "split": ["valid"] * 14})
     rows["latency_ms@x"] = [np.nan, *[1.0] * 7, *[np.nan] * 6]
     rows["latency_ms@y"] = [*[np.nan] * 8, *[1.0] * 6]
-    kept = few_spellings_a_network(rows, Path("t.csv"), ["latency_ms@x", "latency_ms@y"])
+    kept = limit_notations(rows, Path("t.csv"), ["latency_ms@x", "latency_ms@y"])
     assert kept.index.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12]
 
 
