@@ -102,10 +102,10 @@ BREAKAGES = {
         edit_config(lambda c: c.update(calibration={"a@b": [level / 100 for level in range(99, 0, -1)]})),
         "calibration of a@b: expected 99 non-decreasing levels in [0, 1], got [0.99, ",
     ),
-    "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 lev"),
+    "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 non"),
     "few levels of a space": (
         edit_config(lambda c: c.update(calibration_by_space={"here": {"a@b": [0.5]}})),
-        "calibration of a@b: expected 99 lev",
+        "calibration of a@b: expected 99 non",
     ),
     "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels by objective, got list"),
     "numbers of another kind": (

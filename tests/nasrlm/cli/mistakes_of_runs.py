@@ -63,7 +63,10 @@ MISTAKES_OF_RUNS = {
         (*SEARCH, GOALS, "--evaluator", "own_networks:cancelled"),
         "evaluator own_networks:cancelled: expected a result for |",
     ),
-    "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
+    "another split": (
+        ("train", "--config", "resplit.yaml"),
+        "column split: expected train, valid, test or an empty value",
+    ),
     "an evaluator that fails": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
         "evaluator own_networks:fail: expected a result for |",

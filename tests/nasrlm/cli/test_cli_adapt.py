@@ -194,7 +194,7 @@ def test_a_label_that_strays_is_told_with_its_network(
     with pytest.warns(UserWarning, match="^adapt: expected about .*, given the other labels, got 1e") as warned:
         done = nasrlm(*words, "--samples", "all", "--pool", 30, "--out", tmp_path / "new")
     assert done.status == 0, done.stderr
-    ((cost, network),) = re.findall(rf"about (\S+) as {NEW} of (\S+), ", str(warned[0].message))
+    ((cost, network),) = re.findall(rf"about (\S+) for {NEW} of (\S+), ", str(warned[0].message))
     assert network == table["architecture"][5]
     assert float(cost) == pytest.approx(costs[5], rel=0.2)
     with pytest.warns(UserWarning, match=r"got 1e\+09. It is left out.$"):
@@ -221,7 +221,7 @@ def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder
 def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     architecture_table(8).to_parquet(tmp_path / "table.parquet")
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
-    with pytest.warns(UserWarning, match=f"{OBJECTIVES[1]}: known already; .* alone, in every space.$"):
+    with pytest.warns(UserWarning, match=f"{OBJECTIVES[1]}: already known; .* alone, in every space.$"):
         done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
     assert done.status == 0, done.stderr
     with pytest.warns(UserWarning, match="alone, in every space. Give the earlier tables too.$"):
@@ -242,7 +242,7 @@ def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folde
     assert done.status == 0, done.stderr
 
 
-@pytest.mark.filterwarnings("ignore:.*known already")
+@pytest.mark.filterwarnings("ignore:.*already known")
 def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
     measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
     replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")

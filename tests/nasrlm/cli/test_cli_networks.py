@@ -41,14 +41,14 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     assert chosen[0] not in beside  # though nothing is learned from it
     assert beside != answers(*words, "-n", 4, "--measured", tmp_path / "part0.csv")
     assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
-    assert "expected up to 28 to choose, as many as a pool of 30 has that are not measured, got 29." in (
+    assert "expected up to 28 architectures to choose, as many as a pool of 30 has that are not measured, got 29." in (
         nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr
     )
     pd.DataFrame({"text": ["Conv"]}).to_csv(tmp_path / "texts.csv")
     refused = nasrlm(*words, "--measured", tmp_path / "texts.csv")
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "texts.csv: measured: expected a column architecture, got texts." in refused.stderr
-    assert "expected up to 30 to choose" in nasrlm(*words, "-n", 31).stderr
+    assert "expected up to 30 architectures to choose" in nasrlm(*words, "-n", 31).stderr
     assert answers(*words, "-n", 3, "--out", tmp_path / "chosen.csv") == [*chosen[:3]]
     table = pd.read_csv(tmp_path / "chosen.csv")
     assert table["architecture"].tolist() == chosen[:3]

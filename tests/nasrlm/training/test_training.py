@@ -64,7 +64,8 @@ def test_repeated_valid_rows_do_not_calibrate(tmp_path: Path) -> None:
     apart = rows.rows(np.unique(rows.texts, return_index=True)[1])
     train_rows, valid = (np.flatnonzero(apart.splits == split) for split in ("train", "valid"))
     twice = apart.rows(np.concatenate([train_rows, np.repeat(valid[: MIN_TEXTS - 1], 2)]))
-    assert calibration_caveats(twice, OBJECTIVES)[0].startswith(f"Of {', '.join(OBJECTIVES)} fewer than 9 different")
+    few = f"Fewer than 9 different texts of valid rows have labels of {', '.join(OBJECTIVES)}: "
+    assert calibration_caveats(twice, OBJECTIVES)[0].startswith(few)
     assert train(config(tmp_path / "few", epochs=1), twice).checkpoint.calibration == {}
     of_two = apart.rows(np.concatenate([np.arange(len(apart)), valid[: MIN_TEXTS - 1]]))
     spaces = np.where(np.isin(of_two.texts, np.array(apart.texts)[valid[: MIN_TEXTS - 1]]), "few", "many")
