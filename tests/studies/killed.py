@@ -16,6 +16,7 @@ from studies.search import search
 from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
 
 ASKED_FILE = "asked.txt"
+HOLD_FILE = "hold"
 TRIALS = {"surrogate": 100, "guided": 20}
 WORKERS_TRIALS = 15
 
@@ -42,17 +43,28 @@ class SlowEvaluator(ToyEvaluator):
 
 
 class SlowResults(ToyResults):
-    """Answers slowly, and writes down what it has been asked."""
+    """Answers slowly, and writes down what it has been asked.
 
-    def __init__(self, seconds: float, asked: Path) -> None:
+    Args:
+        seconds: that one evaluation takes.
+        asked: the file to write to.
+        begun: a file to create at the first evaluation.
+        hold: a file while which exists no evaluation ends.
+    """
+
+    def __init__(self, seconds: float, asked: Path, begun: Path | None = None, hold: Path | None = None) -> None:
         super().__init__()
         self.seconds = seconds
-        self.file = asked
+        self.file, self.begun, self.hold = asked, begun, hold
 
     def _result(self, notation: str) -> dict[str, float]:
         with self.file.open("a") as stream:
             stream.write(f"{notation}\n")
+        if self.begun is not None:
+            self.begun.touch()
         time.sleep(self.seconds)
+        while self.hold is not None and self.hold.exists():
+            time.sleep(0.01)
         return super()._result(notation)
 
 
@@ -75,7 +87,7 @@ def work(storage: str, folder: Path, name: str, seconds: float, trials: int, sec
 
     guided.propose = slowly  # of this process alone
     space, config = ToySpace(), worker_config(trials)
-    results = SlowResults(seconds, folder / ASKED_FILE)
+    results = SlowResults(seconds, folder / ASKED_FILE, folder / f"{name}.begun", folder / HOLD_FILE)
     options = {"to_text": space.format, "resume": True, "storage": storage, "figures": False}
     guided_search(config, space, results, ToyPredictor(), folder / name, **options)  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 import random
 import signal
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import optuna
@@ -27,19 +28,31 @@ OTHERS_ENDED = """
 
 
 def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: float, seed: int = 0) -> None:
-    """One worker stays; another one is killed in the middle of an evaluation and begins anew, ``kills`` times."""
+    """One worker stays; another one is killed in the middle of an evaluation and begins anew, ``kills`` times.
+
+    The one that stays is held until the other evaluates, which takes seconds on a busy machine.
+    """
     wanted = killed.WORKERS_TRIALS + 3 * (kills - 1)  # what the worker that stays leaves for the other one
     rng = random.Random(seed)
-    asked = folder / killed.ASKED_FILE
+    asked, hold, begun = (folder / name for name in (killed.ASKED_FILE, killed.HOLD_FILE, "killed.begun"))
+
+    def started() -> BaseProcess:
+        begun.unlink(missing_ok=True)
+        hold.touch()
+        process = killed.start(killed.work, storage, folder, "killed", seconds, wanted)
+        _wait_for(begun)
+        hold.unlink()
+        return process
+
+    hold.touch()
     stays = killed.start(killed.work, storage, folder, "stays", seconds, wanted)
     for _ in range(kills):
-        other = killed.start(killed.work, storage, folder, "killed", seconds, wanted)
-        _wait_for_another_line(asked)
+        other = started()
         time.sleep(rng.uniform(0, 2 * seconds))
         other.kill()
         other.join()
         assert other.exitcode in (-signal.SIGKILL, 0)
-    last = killed.start(killed.work, storage, folder, "killed", seconds, wanted)
+    last = started()
     for process in (stays, last):
         process.join(PATIENCE)
         assert process.exitcode == 0
@@ -65,10 +78,10 @@ def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: f
         assert set(history["architecture"][history["status"] == "evaluated"]) == set(names)
 
 
-def _wait_for_another_line(path: Path) -> None:
-    before = path.stat().st_size if path.exists() else 0
+def _wait_for(begun: Path, before: int = -1) -> None:
+    """Wait until a file exists, with more bytes than before."""
     deadline = time.monotonic() + PATIENCE
-    while not path.exists() or path.stat().st_size == before:
+    while not begun.exists() or begun.stat().st_size == before:
         assert time.monotonic() < deadline, f"expected an evaluation, got none in {PATIENCE} s."
         time.sleep(0.01)
 
@@ -99,7 +112,7 @@ def test_broken_connections_lose_nothing_and_nothing_is_evaluated_twice(
     given = (postgres_url.replace("/postgres", f"/{database}"), tmp_path)
     workers = [killed.start(killed.work, *given, name, seconds, wanted, seconds_to_propose) for name in names]
     for _ in range(2):
-        _wait_for_another_line(asked)
+        _wait_for(asked, asked.stat().st_size if asked.exists() else 0)
         time.sleep(0.5)
         with engine.connect() as connection:
             deadline = time.monotonic() + 3 * seconds_to_propose
