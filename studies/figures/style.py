@@ -49,9 +49,9 @@ def front_label(history: History) -> str:
 
 def front_title(study: LoadedStudy) -> str:
     """Return the title of a figure of the front."""
-    config, evaluated = study.config, sum(study.history.evaluated)
+    config, count = study.config, int(study.history.complete().sum())  # without evaluations that gave no result
     kinds = f"{'guided, ' if config.guide else ''}{config.engine} {config.sampler}, seed {config.seed}"
-    return f"{config.space}: {len(study.front_rows)} on the front of {evaluated:,} evaluated ({kinds})"
+    return f"{config.space}: {len(study.front_rows)} on the front of {count:,} evaluated ({kinds})"
 
 
 def goal_label(goal: Goal) -> str:

@@ -1,5 +1,6 @@
 """Figures: written for every number of goals, and stating what they leave out."""
 
+import math
 import re
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from tests.studies.scenes import (
     ToyResults,
     ToySpace,
     toy_config,
+    toy_results,
     toy_table,
     true_values,
 )
@@ -116,6 +118,15 @@ def test_the_interactive_front_shows_bounds_and_its_steps(tmp_path: Path) -> Non
     across = [study.losses[row, 1] for row in study.front_rows]
     assert (list(front.x), front.line.shape) == (across, "vh")  # the best in the first goal first: down, then left
     assert across == sorted(across, reverse=True)
+
+
+def test_titles_count_evaluations_with_a_result(tmp_path: Path) -> None:
+    def results(notation: str) -> dict[str, float]:
+        return {name: math.nan if notation < "2" else value for name, value in toy_results(notation).items()}
+
+    found = search(toy_config(trials=20), ToySpace(), results, tmp_path, figures=False)
+    assert found.failed > 0
+    assert f"on the front of {found.evaluations} evaluated" in front_figure(load_study(tmp_path)).get_suptitle()
 
 
 def test_figures_tell_that_the_model_guided_a_search(tmp_path: Path) -> None:
