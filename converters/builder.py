@@ -132,8 +132,8 @@ class GraphBuilder:
         shape = list(self.shapes[x])
         if not len(set(axes)) == len(axes) == len(starts) == len(ends) or not set(axes) <= set(range(len(shape))):
             raise ValueError(
-                f"GraphBuilder.slice: expected different axes among {len(shape)}, each with a start and an end, got "
-                f"axes {axes}, starts {starts}, ends {ends}."
+                f"GraphBuilder.slice: expected different axes in 0..{len(shape) - 1}, each with a start and an "
+                f"end, got axes {axes}, starts {starts}, ends {ends}."
             )
         for axis, start, end in zip(axes, starts, ends, strict=True):
             if not 0 <= start < end <= shape[axis]:

@@ -27,7 +27,7 @@ def excess_of_text(onnx_text: str) -> str:
         token = match[0]
         depth += (token in "({") - (token in ")}")
         if depth > MAX_NESTING:
-            return f"expected at most {MAX_NESTING} brackets in each other, got more at character {match.start()}"
+            return f"expected at most {MAX_NESTING} nested brackets, got more at character {match.start()}"
     return ""
 
 
@@ -35,7 +35,7 @@ def excess_of_model(model: ModelProto) -> str:
     """Return why a model must not be given to the checker, shape inference and the inliner; "" if it may."""
     count = _num_nodes(model)
     if count > MAX_NODES:
-        return f"expected at most {MAX_NODES} nodes with every function written out, got {count}"
+        return f"expected at most {MAX_NODES} nodes with all functions inlined, got {count}"
     for body in (model.graph, *model.functions):
         for node in _with_inner_nodes(body.node):
             for attribute in node.attribute if node.op_type == "Einsum" else ():

@@ -205,7 +205,7 @@ def _random_feed(session: onnxruntime.InferenceSession, rng: np.random.Generator
         dtype = FED.get(value.type)
         if dtype is None or not all(isinstance(size, int) for size in value.shape):
             got = f"{value.type} {value.shape} for {value.name}"
-            raise ValueError(f"expected inputs of numbers, of fixed shape, got {got}")
+            raise ValueError(f"expected numeric inputs of fixed shape, got {got}")
         drawn = rng.standard_normal(value.shape, dtype=np.float32)
         feed[value.name] = drawn.astype(dtype) if np.issubdtype(dtype, np.floating) else np.zeros(value.shape, dtype)
     return feed

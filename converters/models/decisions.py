@@ -75,7 +75,7 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
     calls = _watched(run, example.clone())  # a copy, as layers may write into their input
     for index, where in enumerate(calls.choices):
         if len(calls.choices) > MAX_CHOICES or _matters(run, example, index, calls):
-            raise _refusal(f"a decision by its values in {where}")
+            raise _refusal(f"a decision that depends on its values in {where}")
     generator = torch.Generator().manual_seed(0)
     others = [torch.zeros_like(example), *(drawn_like(example, generator) for _ in range(DRAWS))]
     for other in others if calls.selects else ():
@@ -142,7 +142,7 @@ def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _C
             is_computed = any(x in computed for x in given)
             if is_computed and func in looks:
                 if func.__name__ not in CHOICES:
-                    raise _refusal(f"a decision by its values in {_place()}")
+                    raise _refusal(f"a decision that depends on its values in {_place()}")
                 calls.choices.append(_place())
                 return bool(func(*args, **(kwargs or {}))) != (opposite == len(calls.choices) - 1)
             answer = func(*args, **(kwargs or {}))

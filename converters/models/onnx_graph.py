@@ -82,7 +82,7 @@ class _Reader:
         """Return a call of an ``nn`` function for a node with weights; empty if there is no such function."""
         if node.domain == "nn":
             if (len(node.input), len(node.output)) != (1, 1):
-                raise OnnxModelError(f"{place(node)}: expected a layer of one input and output, got others.")
+                raise OnnxModelError(f"{place(node)}: expected a layer with one input and one output, got others.")
             layer = tuple([self._named(x) for x in node.output])
             return [Node(f"nn.{node.op_type}", (self._operand(node.input[0]),), layer, _attributes(node), layer)]
         if node.domain not in STANDARD_DOMAINS or len(node.input) < 2 or len(node.output) != 1:

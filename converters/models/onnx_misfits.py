@@ -106,7 +106,7 @@ def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> s
     if node.op_type == "ConvTranspose":
         taken, filters = weight[0], weight[1] * groups
     if before[1] != taken:
-        return f"{before[1]} channels where its weights take {taken}"
+        return f"{before[1]} channels for weights that take {taken}"
     if filters % groups:
         return f"{filters} filters in {groups} groups"
     return f"a bias of {_spell(bias)} for {filters} filters" if bias and bias != (filters,) else ""

@@ -88,7 +88,7 @@ def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
 def _refusal_of_both(refused: OnnxModelError, of_newer: str) -> OnnxModelError:
     """Return the first exporter's error, with the operator that the newer one lacks, which is the actual obstacle."""
     lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.]+)'", of_newer)
-    return OnnxModelError(f"{refused} The newer exporter lacks {lacking[1]}.") if lacking else refused
+    return OnnxModelError(f"{refused} The newer exporter does not support {lacking[1]}.") if lacking else refused
 
 
 def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:

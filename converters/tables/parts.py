@@ -188,7 +188,7 @@ class Parts:
         for name, value in self.settings.items():
             if (got := found.get(name)) != value:
                 wanted = f"{self.table} in its current state, {value}" if name == TABLE else value
-                other = f"another, or {self.table.name} before it was changed, " if name == TABLE else ""
+                other = f"another table, or {self.table.name} in an earlier state, " if name == TABLE else ""
                 raise ValueError(f"{expected} made with {name} {wanted}, got {other}{got}. {remedy}")
 
     def _part(self, index: int) -> Path:

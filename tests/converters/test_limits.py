@@ -28,7 +28,7 @@ def einsum(equation: str) -> str:
 
 @pytest.mark.parametrize("opened", ["seq(", "optional(", "{ y = If (c) <then_branch = g () => (float[2] y) "])
 def test_deep_brackets_never_reach_the_parser(opened):
-    with pytest.raises(OnnxTextError, match=r"ONNX text: expected at most 100 brackets in each other, got more at"):
+    with pytest.raises(OnnxTextError, match=r"ONNX text: expected at most 100 nested brackets, got more at"):
         parse(f"{HEAD}network ({opened * 100_000}")
 
 
@@ -39,7 +39,7 @@ def test_brackets_in_names_and_comments_do_not_count(harmless):
 
 def test_calls_that_multiply_are_counted_not_written_out():
     assert not excess_of_model(parse(calls(10)))
-    reason = rf"expected at most {MAX_NODES} nodes with every function written out, got {2**50}\."
+    reason = rf"expected at most {MAX_NODES} nodes with all functions inlined, got {2**50}\."
     with pytest.raises(OnnxTextError, match=reason):
         to_model(calls(50))
     with pytest.raises(OnnxModelError, match=reason):

@@ -37,7 +37,9 @@ class Deciding(nn.Module):
 
 @pytest.mark.parametrize("what", ["value", "number", "numpy", "equality", "equal", "contained"])
 def test_decisions_by_values_of_the_input_are_refused(what):
-    with pytest.raises(OnnxModelError, match=r"every input, got a decision by its values in test_.*, line \d+"):
+    with pytest.raises(
+        OnnxModelError, match=r"every input, got a decision that depends on its values in test_.*, line \d+"
+    ):
         module_to_onnx_text(Deciding(what), (1, 4))
 
 

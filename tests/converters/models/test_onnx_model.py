@@ -200,7 +200,9 @@ def test_a_layer_that_reads_nothing_is_refused():
     own = to_model(model_to_onnx_text(conv_relu()))
     own.graph.node[0].overload = "another"
     del own.graph.node[0].input[:]
-    with pytest.raises(OnnxModelError, match=r"^model: ConvBias 'v1': expected a layer of one input and output, got"):
+    with pytest.raises(
+        OnnxModelError, match=r"^model: ConvBias 'v1': expected a layer with one input and one output, got"
+    ):
         model_to_onnx_text(own)
 
 

@@ -33,7 +33,7 @@ def cut_short(array):
         ),
         (
             model("(float[1,4,9,9] x) => (float[1,5,3,3] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
-            "Conv 'y': expected inputs that fit, got 4 channels where its weights take 3",
+            "Conv 'y': expected inputs that fit, got 4 channels for weights that take 3",
         ),
         (
             model("(float[1,4,9,9] x) => (float[1,6,7,7] y) { y = Conv <group = 4> (x, w) }", tensor("w", 6, 1, 3, 3)),

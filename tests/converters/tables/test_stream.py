@@ -357,7 +357,7 @@ def test_a_table_that_was_edited_is_told_by_its_name(config, frame, tmp_path):
     os.utime(table, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     message = (
         r"expected parts made with table .*/table\.csv in its current state, \d+ bytes with digest [0-9a-f]{16}, "
-        r"got another, or table\.csv before it was changed, \d+ bytes with digest [0-9a-f]{16}\. Delete it to start"
+        r"got another table, or table\.csv in an earlier state, \d+ bytes with digest [0-9a-f]{16}\. Delete it to start"
     )
     with pytest.raises(ValueError, match=message):
         convert_table(replace(config, resume=True))
