@@ -14,7 +14,7 @@ FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 def of_module(name: str) -> str:
     """Return advice if a name gives a file instead of a module; "" for any other name."""
     file, _, function = name.rpartition(":")
-    return f"Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
+    return f"Write {Path(file).stem}:{function} and run in the file's folder." if file.endswith(".py") else ""
 
 
 def named_function(name: str, what: str) -> Callable[..., Any]:

@@ -102,7 +102,7 @@ def refine(
         fitted = _Fitted.to(name, counts, labels, of_each, places)
         summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
         is_summed = summed < (1 - GAIN) * error
-        why = "" if fitted else "a label is not above 0" if np.nanmin(of_each) <= 0 else "too few labels for their rows"
+        why = "" if fitted else "a label is not above 0" if np.nanmin(of_each) <= 0 else "too few labels to fit a sum"
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
         if fitted and is_summed:
             of_space[name] = fitted.cost_sum

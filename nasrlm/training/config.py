@@ -348,5 +348,5 @@ def _own_values(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
     if odd := [key for key in values if not isinstance(key, str)]:
-        raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
+        raise ValueError(f"{path}: expected text as keys, got {odd[0]!r}. See docs/training.md.")
     return values

@@ -273,7 +273,9 @@ def test_networks_without_any_result_are_told(search: Search) -> None:
 
 
 def test_a_file_of_an_evaluator_is_told_how_to_be_named(search: Search) -> None:
-    with pytest.raises(AssertionError, match=r"got 'my_bench\.py:results'\. Write my_bench:results, from its folder\."):
+    with pytest.raises(
+        AssertionError, match=r"got 'my_bench\.py:results'\. Write my_bench:results and run in the file's folder\."
+    ):
         search("--objectives", GOALS, "--evaluator", "my_bench.py:results")
 
 

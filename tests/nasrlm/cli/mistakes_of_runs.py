@@ -132,7 +132,7 @@ MISTAKES_OF_RUNS = {
         ),
         "spaceless.csv: expected a column space, got none.",
     ),
-    "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
+    "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected text as keys, got 3."),
     "adapted to a file": (
         ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
         "file: expected a folder for the checkpoint, got a file",

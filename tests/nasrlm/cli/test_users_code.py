@@ -125,7 +125,10 @@ def test_a_function_that_returns_a_module(users_nets: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("my_nets.py:net", "expected a module my_nets.py, got none. Write my_nets:net, from its folder"),
+        (
+            "my_nets.py:net",
+            "expected a module my_nets.py, got none. Write my_nets:net and run in the file's folder",
+        ),
         ("no_such_package.nets:net", "expected a module no_such_package.nets, got none. Is it on PYTHONPATH"),
         ("users_nets:missing", "expected a function missing in .*users_nets.py, got None"),
         ("users_nets:other", "expected a function .*that .*returns a torch.nn.Module, got one that returns int"),
