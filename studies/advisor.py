@@ -33,9 +33,7 @@ from studies.surrogates.process_adapter import ProcessAdapter
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
-MISSPELLED_SIMILARITY = (
-    0.9  # similarity from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
-)
+MISSPELLED_SIMILARITY = 0.9  # from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
 
 A = TypeVar("A", bound=Hashable)
 
@@ -95,7 +93,6 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
-        self._odd_units = self._learning.odd_units  # kept when another model learns, so that each is told once
         self._warned: set[str] = set()
         for doubt in filter(None, (goal.doubt for goal in read_goals)):
             warn_caller(doubt)
@@ -194,14 +191,13 @@ class Advisor(Generic[A]):
         every = checked_whole("adapt_callback: every", every, 1)
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self._learned, to_text=self.to_text)
         if self.gate.guessed:
-            sure = without_guesses(self._predictor, self.gate.guessed)
-            self._learning = LearningModel(self.space, sure, self.to_text, self.objectives)
+            self._learning.predict_with(without_guesses(self._predictor, self.gate.guessed))
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
 
     def warn_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""
-        for told in self._odd_units(evaluated):
+        for told in self._learning.odd_units(evaluated):
             warn_caller(told)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:

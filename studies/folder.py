@@ -21,9 +21,8 @@ DIGESTS = {  # what each digest is of, and advice if another one is given
 }
 MAY_CHANGE = ("trials", "earlier_trials", "options")  # attributes of a config that may change when a study is resumed
 
-UNRECORDED_EVALUATOR = (
-    "surrogate"  # ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE
-)
+# ``evaluator`` in older studies run from Python, whatever it was; their configs lack SPACE.
+UNRECORDED_EVALUATOR = "surrogate"
 
 HOW_TO_RESUME = "Resume the search to continue from the results so far (the same command with --resume)."
 

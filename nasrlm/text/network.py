@@ -23,6 +23,7 @@ from nasrlm.text.inlining import inlined
 
 AS_EXECUTED = "executed "  # prefix of the names of operators in executed blocks, which are counted separately
 _EXECUTED = re.compile(r"E\d+")
+_FIRST_EXECUTED = "\nE0 "  # start of the first executed block in a text
 _LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 
 
@@ -96,12 +97,12 @@ def read_canonical(text: str) -> list[Body]:
 
 def up_to_executed(text: str) -> str:
     """Return a text without executed blocks: the part that is the same for all spellings of a network."""
-    return text.partition("\nE0 ")[0]
+    return text.partition(_FIRST_EXECUTED)[0]
 
 
 def has_executed_blocks(text: str) -> bool:
     """Return whether a text is a measured one, which ends with executed blocks."""
-    return "\nE0 " in text
+    return _FIRST_EXECUTED in text
 
 
 def is_executed(body: Body) -> bool:

@@ -57,6 +57,10 @@ class LearningModel(Generic[A]):
         """Whether it learns from results."""
         return self._adapt is not None
 
+    def predict_with(self, predictor: SamplingPredictor) -> None:
+        """Predict with another predictor from now on; units of results are still compared with the first one."""
+        self.model = self._make(predictor)
+
     def learn_by(self, adapt: Adapt, every: int) -> None:
         """Learn with ``adapt`` after every ``every`` results from now on."""
         self._adapt, self._every = adapt, every
@@ -71,7 +75,7 @@ class LearningModel(Generic[A]):
                 raise TypeError(
                     f"adapt: expected a predictor that has learned from {count} results, got {adapted!r:.60}."
                 )
-            self.model = self._make(adapted)
+            self.predict_with(adapted)
             self._num_learned = count
         return self.model
 
