@@ -154,6 +154,12 @@ def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> N
     write_atomically(path, buffer.getvalue())
 
 
+def predicted_objectives(table: pd.DataFrame, objectives: Sequence[str]) -> list[str]:
+    """Return those objectives that a table, such as a history, gives as predictions: with an interval."""
+    bounded = [name for name in objectives if {name + bound for bound in BOUNDS} <= {*table.columns}]
+    return [name for name in bounded if (table[f"{name} low"] < table[f"{name} high"]).any()]
+
+
 def median_first(quantiles: FloatArray) -> FloatArray:
     """Reorder (..., 3) low, median, high to the order of ``BOUNDS``."""
     return quantiles[..., [1, 0, 2]]

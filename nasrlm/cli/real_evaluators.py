@@ -14,6 +14,7 @@ from nasrlm.named_function import FUNCTION_NAME, of_module
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
+from studies.history import predicted_objectives
 from studies.pareto import complete_mask
 from studies.tables.files import read_table
 
@@ -22,9 +23,14 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
     """Open a table as an evaluator; missing counts such as ``params`` are computed, with a progress bar.
 
     Raises:
-        ValueError: it cannot be read, or lacks another objective.
+        ValueError: it cannot be read, lacks another objective, or has predictions, as of a search without real results.
     """
     frame = read_table(path, require=[name for name in objectives if name not in COUNTS])
+    if predicted := predicted_objectives(frame, objectives):
+        raise ValueError(
+            f"{path}: expected real results of {', '.join(predicted)}, got predictions: their columns low and high "
+            "differ. Give the history of a search with --evaluator."
+        )
     table = TableEvaluator(space, frame, objectives=objectives, name=str(path), progress=True)
     if table.num_overruled:
         what = f"{table.num_overruled:,} rows have labels that differ from an earlier row of the same architecture"

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from spaces import get_space
+from studies.history import BOUNDS
 from studies.storage.locks import open_locks
 from studies.storage.optuna_storage import open_storage
 from tests.studies.search_verb import FUNCTION, GOALS, NOTATIONS, Search
@@ -69,6 +70,18 @@ def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> N
         search(*words, "--evaluator", "my_bench:results", "--acquisition", "none", "--population", 2, without=idle)
     with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function with it, got table:"):
         search(*words, "--evaluator", "table:known.csv")
+
+
+def test_predictions_are_not_taken_for_results(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    latency = {f"latency_ms@raspi4{bound}": [2.0, 4.0, 6.0] for bound in BOUNDS}
+    history = pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": [70.0, 60.0, 50.0], **latency})
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--results", "known.csv")
+    history.assign(**{"latency_ms@raspi4 high": [2.0, 4.5, np.nan]}).to_csv("known.csv", index=False)
+    with pytest.raises(AssertionError, match=r"known\.csv: expected real results of latency_ms@raspi4, got "):
+        search(*words)
+    history.to_csv("known.csv", index=False)  # as of a study with real results
+    assert search(*words)[0]["evaluations"] == 6
 
 
 def test_a_study_to_go_on_with_that_is_not_there_is_told(search: Search) -> None:
