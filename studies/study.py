@@ -56,11 +56,8 @@ def open_study(
         true_labels(config, truth)  # raises now, not after the search
     config = replace(config, space_sha256=digest_of_space(space))
     searched = config.searched(space)
-    for notation in config.warm_start:
-        searched.parse(notation)
     choice = None if known is None else every_architecture(searched, known)
-    if choice is not None:
-        _check_warm_start(config, searched, choice)
+    _check_warm_start(config, searched, choice)
     with alone_in(out):
         is_new = not holds_study(out)
         config = open_folder(out, config, resume=resume)
@@ -88,12 +85,15 @@ def check_architectures(space: SearchSpace[A], architectures: Iterable[str], pat
             ) from error
 
 
-def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Container[str]) -> None:
+def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Container[str] | None) -> None:
     keys = {space.architecture_key(space.parse(name)): name for name in config.warm_start}
-    if unknown := [name for key, name in keys.items() if key not in known]:
+    if known is not None and (unknown := [name for key, name in keys.items() if key not in known]):
         raise ValueError(
             f"warm start: expected architectures with known results, got {len(unknown)} others, the first {unknown[0]}."
         )
+    if len(keys) > config.trials:
+        told = f"warm start: expected at most {config.trials} architectures, as many as trials, got {len(keys)}"
+        warnings.warn(f"{told}: not all of them are evaluated.", stacklevel=1)
 
 
 def _has_evaluated(out: Path) -> bool:

@@ -118,7 +118,7 @@ def test_what_one_verb_writes_of_the_space_another_reads(folder: Path, run) -> N
     run("measure", "--table", "drawn.csv", "--repeats", "1", "--objective", "latency_ms@mine", "--out", "measured.csv")
     assert set(pd.read_csv("measured.csv")["space"]) == {name}
     run("stats", "--table", "measured.csv", "--out", "counted.parquet")
-    goal = ("--objectives", "min:latency_ms@mine", "--sampler", "random", "--trials", "3")
+    goal = ("--objectives", "min:latency_ms@mine", "--sampler", "random", "--trials", "5")
     given = ("--evaluator", "table:measured.csv", "--warm-start", "drawn.csv")
     found = json.loads(run("search", "--space", name, *goal, *given, "--out", "study", "--json"))
-    assert found["evaluations"] == 3
+    assert found["evaluations"] == 5

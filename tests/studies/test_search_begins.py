@@ -24,6 +24,15 @@ def test_known_architectures_are_evaluated_first(search: Search) -> None:
     assert len(set(asked)) == len(asked) == 6
 
 
+def test_fewer_trials_than_known_architectures_are_told(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    Path("given.txt").write_text("\n".join([*NOTATIONS, NOTATIONS[0]]))
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--warm-start", "given.txt", "--trials")
+    with pytest.warns(UserWarning, match=r"warm start: expected at most 2 architectures, as many as trials, got 3: "):
+        search(*words, 2)
+    assert "warm start" not in search(*words, 3, "--resume")[1]
+
+
 def test_more_networks_than_a_population_may_begin_a_guided_search(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
