@@ -116,4 +116,5 @@ def objective_columns(frame: pd.DataFrame, path: Path | None = None) -> tuple[st
     try:
         return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)
     except ValueError as e:
-        raise ValueError(f"{path}: {e}" if path else str(e)) from e
+        told = f"{e} Rename the column, or name the objectives to learn."
+        raise ValueError(f"{path}: {told}" if path else told) from e
