@@ -32,7 +32,7 @@ def reading(place: object, expected: str) -> Iterator[None]:
     except BenchmarkFileError:
         raise
     except Exception as e:  # a damaged file may cause any kind
-        reason = " ".join(f"{type(e).__name__} {e}".split())[:200]
+        reason = " ".join(f"{type(e).__name__} {e}".split())[:200].rstrip(".")
         raise BenchmarkFileError(
             f"{place}: expected {expected}, got {reason}. Is it the right file, and was it downloaded completely?"
         ) from e

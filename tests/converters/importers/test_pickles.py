@@ -97,6 +97,12 @@ def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:
         read_pickle(tmp_path / "a.pickle")
 
 
+def test_another_kind_of_file_is_refused_in_plain_sentences(tmp_path: Path) -> None:
+    (tmp_path / "a.pickle").write_bytes(b"\xb9")
+    with pytest.raises(BenchmarkFileError, match=r"got UnpicklingError invalid load key, '\\xb9'\. Is it "):
+        read_pickle(tmp_path / "a.pickle")
+
+
 @pytest.mark.parametrize("size", [0, 1, 40, -1])
 def test_truncated(tmp_path: Path, size: int) -> None:
     data = pickle.dumps(PLAIN)[:size]
