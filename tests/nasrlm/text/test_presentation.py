@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from converters import to_measured_text, to_onnx_text
+from nasrlm.text import inlining
 from nasrlm.text.presentation import MAX_TREE_LINES, present
 from spaces import get_space, space_names
 
@@ -125,6 +126,16 @@ def test_blocks_that_would_be_too_long_written_out_stay(depth: int) -> None:
     assert len(rows(text)) == 2 + 2 * depth + 2
 
 
+@pytest.mark.parametrize(("limit", "has_blocks"), [(7, False), (6, True)])
+def test_lines_are_counted_with_every_block_written_out(
+    limit: int, has_blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inlining, "MAX_LINES", limit)
+    text = network("v1 = block.B0 (v0)", "v2 = block.B0 (v1)", "v9 = Sqrt (v2)")
+    text += function("B0 (v0) => (v3)", "v1 = Relu (v0)", "v2 = Tanh (v1)", "v3 = Exp (v2)")
+    assert ("B0" in rows(text)) == has_blocks
+
+
 def test_calls_of_empty_blocks_end() -> None:
     text = network("v9 = block.B0 (v0)")
     for index in range(60):
@@ -188,6 +199,7 @@ CANONICAL = network("v1 = Relu (v0)", "v9 = Add (v0, v1)")
         CANONICAL.replace("float[1,8] v9)", "float[1,8] v8)"),
         CANONICAL.replace(") {", ")\n<float[1] w = {1}>\n{"),
         CANONICAL.replace("network", "main_graph"),
+        network(*called(6, "block.B0")) + function("B0 (v0) => (v2)", "v1 = Relu (v0)"),
     ],
 )
 def test_other_text_passes_unchanged(text: str) -> None:

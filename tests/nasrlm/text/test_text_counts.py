@@ -11,9 +11,12 @@ from converters import to_measured_text, to_onnx_text
 from converters.convert import to_canonical_graph, to_graph
 from nasrlm.text import inlining
 from nasrlm.text.counts import (
+    AT_PLACES,
     LONGEST_WALK,
     MOST_WALKS,
     NUM_COUNTS,
+    NUM_PLACES,
+    NUM_ROWS,
     NUM_SIZES,
     NUM_STRUCTURES,
     neighbours,
@@ -63,6 +66,23 @@ def test_walks_pass_sums_and_relus_and_know_kernels_and_strides() -> None:
     assert of_text["Conv3x3 > output"] == 1
     assert not any("Sum" in walk or "Relu" in walk for walk in of_text)
     assert neighbours(nodes(text))["Sum < Conv3x3 < Relu"] == 1
+
+
+def test_every_pair_of_neighbours_is_counted_at_every_operator() -> None:
+    sources = (f"v1 = {CONV} (v0)", f"v2 = {CONV} (v0)", f"v3 = {POOL} (v0)")
+    sums = ("v4 = Sum (v1, v2, v3)", "v5 = Sum (v1, v2, v3)")
+    counts = neighbours(nodes(network(*sources, *sums, "v9 = Mul (v4, v5)")))
+    of_sums = {name.removeprefix("Sum "): count for name, count in counts.items() if name.startswith("Sum ")}
+    conv, pool, product = "< Conv3x3", "< AveragePool3s", "> Mul"
+    assert of_sums == {
+        conv: 4,
+        pool: 2,
+        product: 2,
+        f"{conv} {conv}": 2,
+        f"{pool} {conv}": 4,
+        f"{conv} {product}": 4,
+        f"{pool} {product}": 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["nasbench101", "nasbench201", "darts", "mnasnet"])
@@ -144,6 +164,25 @@ def test_what_differs_in_attributes_alone_differs_in_rows_and_sizes() -> None:
     assert (one[:NUM_STRUCTURES] == other[:NUM_STRUCTURES]).all()
     assert (one[NUM_STRUCTURES:-NUM_SIZES] != other[NUM_STRUCTURES:-NUM_SIZES]).any()
     np.testing.assert_allclose(np.expm1([one[-1], other[-1]]), [8 * 8 * 9, 4 * 8 * 9])
+
+
+def test_structures_and_rows_are_signed_logarithms_of_counts() -> None:
+    text = network(f"v1 = {CONV} (v0)", f"v2 = {CONV} (v1)", "v9 = Tanh (v2)")
+    graph = nodes(text)
+    counts = text_counts([text])[0]
+    structures, rows = np.split(counts[: NUM_STRUCTURES + NUM_ROWS], [NUM_STRUCTURES])
+    of_structures = walks(graph) + neighbours(graph)
+    for columns, expected in ((structures, list(of_structures.values())), (rows, [2, 1])):
+        np.testing.assert_allclose(np.sort(abs(columns[columns != 0])), np.log1p(np.sort(expected)))
+    assert structures.min() < 0 < structures.max()
+
+
+def test_operators_and_their_weights_are_counted_at_their_places() -> None:
+    counts = text_counts([network(f"v1 = {CONV} (v0)", f"v2 = {POOL} (v1)", f"v9 = {CONV} (v2)")])[0]
+    of_weights = slice(AT_PLACES.stop, AT_PLACES.stop + NUM_PLACES)
+    operators, weights = (np.expm1(columns[columns != 0]) for columns in (counts[AT_PLACES], counts[of_weights]))
+    np.testing.assert_allclose(operators, [1, 1, 1])
+    np.testing.assert_allclose(weights, [8 * 8 * 9] * 2)
 
 
 def test_sizes_are_of_all_paths() -> None:
