@@ -51,10 +51,12 @@ def _many_goals(members: int, candidates: int, samples: int, goals: int = 6) -> 
 def test_improvements_of_many_goals_are_estimated(members: int) -> None:
     losses, front = _many_goals(members, 12, 8)
     losses[3] = front[0] + 0.01 if members else 2.0
+    losses[5, :, 2] += 2.0  # beyond the reference point in one goal: adds nothing
     below = [acquisition._Below(losses[:, :, goal]) for goal in range(6)]
     expected = acquisition._volume(below, front, np.ones(6))
     found = expected_improvements(losses, front, np.ones(6))
     np.testing.assert_allclose(found, expected, rtol=0.12, atol=1e-12)
+    assert found[5] == 0
     np.testing.assert_array_equal(found, expected_improvements(losses, front, np.ones(6)))
     assert not expected_improvements(losses + 2.0, front, np.ones(6)).any()
     units = 10.0 ** np.arange(-6, 6, 2)

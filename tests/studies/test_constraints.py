@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.config import SearchConfig
-from studies.constraints import Constraint, feasible_mask, preferred_losses
+from studies.constraints import Constraint, check_met_together, feasible_mask, preferred_losses
 from studies.gate import Gate
 from studies.loaded_study import load_study
 from studies.search import search
@@ -65,6 +65,11 @@ def test_bounds_that_nothing_can_meet_are_refused(bounds: tuple[str, ...], tmp_p
         Gate(toy_config().goals, list(map(Constraint.parse, bounds)))
     soft = toy_config(constraints=[f"soft:{bound}" for bound in bounds], trials=10)
     assert search(soft, ToySpace(), ToyEvaluator(), tmp_path / "soft", figures=False).evaluations == 10
+
+
+@pytest.mark.parametrize("bounds", [("latency_ms@toy<=5", "latency_ms@toy<=8"), ("accuracy@toy>=5", "accuracy@toy>=3")])
+def test_several_bounds_on_one_side_are_allowed(bounds: tuple[str, ...]) -> None:
+    check_met_together(list(map(Constraint.parse, bounds)))
 
 
 def test_bounds_that_meet_in_one_value_are_allowed(tmp_path: Path) -> None:
