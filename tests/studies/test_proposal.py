@@ -149,6 +149,8 @@ def test_a_batch_without_predictions_has_nothing_that_is_recorded() -> None:
     assert not set(keys(first)) & set(keys(second))
     assert len({*keys(first), *keys(second)}) == 20
     assert len(begin(SPACE, ToyResults(), ledger, count=config.population_size + 5)) == config.population_size + 5
+    third, again, other = (keys(begin(SPACE, ToyResults(), ledger, count=10, attempt=attempt)) for attempt in (0, 0, 1))
+    assert third == again != other
 
 
 def test_a_warm_start_comes_in_its_order_twins_once_and_as_many_as_asked_for() -> None:
@@ -170,6 +172,20 @@ def test_known_architectures_that_a_space_never_draws_are_refused() -> None:
     config = replace(guided_config(), space="fbnet")
     with pytest.raises(ValueError, match=r"expected known architectures that fbnet can draw, got none among 2 \(the"):
         Problem(config, space, ToyResults(), known={space.architecture_key(made): made for made in known})
+
+
+def test_more_generations_are_looked_at_after_batches_with_nothing_to_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(proposal, "_search", lambda _, generations, *__: asked.append(generations))
+    config = guided_config(guide={"generations": 3})
+    ledger = evaluated(config)
+    next_of(config, ledger)
+    next_of(config, ledger, attempt=2)
+    recorded = {entry.key for entry in ledger.entries}
+    left = [row for key, row in EVERY.items() if key not in recorded][:2]
+    ledger.add([Entry.of(SPACE, row, 2, batch=batch, status=PRUNED) for batch, row in enumerate(left, start=1)])
+    next_of(config, ledger, attempt=1)
+    assert asked == [3, 5, 6]
 
 
 def test_known_architectures_that_no_engine_proposes_are_looked_at_before_a_search_gives_up(
