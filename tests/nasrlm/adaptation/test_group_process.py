@@ -48,9 +48,13 @@ def test_a_process_is_its_definition() -> None:
     scales = np.exp(process._scales.logs)
     covariance, rows, new = covariance_in_loops(scales), np.arange(15), np.arange(15, 24)
     np.testing.assert_allclose(process.covariance(np.arange(24), np.arange(24)), covariance)
-    weights = np.linalg.solve(covariance[:15, :15] + (scales[6] + JITTER) * np.eye(15), covariance[rows][:, new]).T
+    of_labels = covariance[:15, :15] + (scales[6] + JITTER) * np.eye(15)
+    weights = np.linalg.solve(of_labels, covariance[rows][:, new]).T
     mean, deviation = process.predict(new)
-    np.testing.assert_allclose(mean, weights @ ((LABELS[:15] - LABELS.mean()) / LABELS.std()))
+    targets = (LABELS[:15] - LABELS.mean()) / LABELS.std()
+    np.testing.assert_allclose(mean, weights @ targets)
+    logarithm = multivariate_normal.logpdf(targets, np.zeros(15), of_labels)
+    assert process.surprise == pytest.approx(-logarithm - 7.5 * np.log(2 * np.pi))
     np.testing.assert_allclose(deviation**2, (covariance[new][:, new] - weights @ covariance[rows][:, new]).diagonal())
     np.testing.assert_allclose(process.expected_scores(new), mean)
     np.testing.assert_allclose(process.expect(new), LABELS.mean() + LABELS.std() * mean)
