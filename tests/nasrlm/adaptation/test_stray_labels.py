@@ -33,7 +33,7 @@ def costs() -> FloatArray:
 
 def test_more_failed_labels_than_may_stray_are_a_group() -> None:
     for count in (20, 50, 100, 300):
-        for failed in (count // 10, count // 5, count // 2):
+        for failed in (count // 25, count // 10, count // 5, count // 2):
             labels = np.linspace(5.0, 12.0, count)
             labels[:failed] *= 1000
             assert (groups_of_labels(labels) is None) == (failed <= max(min(count // 5, 8), 0.05 * count))
@@ -61,6 +61,15 @@ def test_an_accuracy_at_chance_is_found(pool: Pool, costs: FloatArray) -> None:
     assert all(75 < expected < 95 for expected in strays.values())
 
 
+@pytest.mark.parametrize(("difference", "strays"), [(-9.0, []), (-12.0, PLACES[:1])])
+def test_an_accuracy_is_a_stray_where_it_is_off_by_ten_percent(
+    pool: Pool, costs: FloatArray, difference: float, strays: list[int]
+) -> None:
+    labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
+    labels[PLACES[0]] += difference
+    assert [*stray_labels(pool, ROWS, labels, logarithmic=False)] == strays
+
+
 def test_too_few_and_too_many_labels_tell_of_none(pool: Pool, costs: FloatArray) -> None:
     labels = costs.copy()
     labels[0] = 1e9
@@ -81,3 +90,4 @@ def test_labels_in_two_units_are_two_groups() -> None:
     few[:5] /= 1000  # these may stray
     assert groups_of_labels(few) is None
     assert groups_of_labels(np.array([1.0, 2.0, 300.0])) is None
+    assert groups_of_labels(np.array([1.0, 2.0, 300.0, 400.0])) == ((2, 2.0), (2, 300.0))
