@@ -71,6 +71,26 @@ def test_an_accuracy_below_one_seems_to_be_a_fraction(value: float, seems: bool)
     assert not Objective.parse("latency_ms@raspi4").seems_fraction(value)
 
 
+@pytest.mark.parametrize(
+    ("name", "better", "worse"),
+    [
+        ("valid_accuracy@x", "max", "min"),
+        ("throughput_ips@x", "max", "min"),
+        ("latency_ms@x", "min", "max"),
+        ("error_percent@x", "min", "max"),
+        ("params", "min", "max"),
+    ],
+)
+def test_a_goal_that_is_the_worst_value_is_doubted(name: str, better: str, worse: str) -> None:
+    assert Goal.parse(f"{better}:{name}").doubt == ""
+    sought = "largest" if worse == "max" else "smallest"
+    assert Goal.parse(f"{worse}:{name}").doubt.startswith(f"{worse}:{name}: looks for the {sought} values")
+
+
+def test_no_goal_is_doubted_where_it_is_not_known_what_is_better() -> None:
+    assert Goal.parse("max:gain@x").doubt == Goal.parse("min:gain@x").doubt == ""
+
+
 @pytest.mark.parametrize("text", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
 def test_goals_keep_their_spelling(text: str) -> None:
     goal = Goal.parse(text)
