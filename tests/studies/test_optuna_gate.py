@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from converters import to_onnx_text
 from nasrlm.optuna import Guide, ParetoGate
 from spaces import get_space
-from studies.optuna_trials import results_of
+from studies.optuna_trials import read_predictions, recorded_predictions, results_of
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -27,6 +27,13 @@ def test_an_objective_can_be_called_once_more_without_a_study() -> None:
     best = study.best_trials[0]
     assert run(optuna.trial.FixedTrial(best.params)) == tuple(best.values)  # type: ignore[arg-type]
     assert run(best) == tuple(best.values)  # type: ignore[arg-type]
+
+
+def test_predictions_are_recorded_by_name_and_read_again() -> None:
+    predicted = np.array([[2.0, 1.0, 3.0], [np.nan] * 3])  # median, low, high
+    recorded = recorded_predictions(("a@x", "b@x"), predicted)
+    assert recorded == {"a@x": {"low": 1, "median": 2, "high": 3}, "b@x": dict.fromkeys(("low", "median", "high"))}
+    np.testing.assert_array_equal(read_predictions(("b@x", "a@x"), recorded), predicted[::-1])
 
 
 @pytest.mark.parametrize("sampler", ["NSGAIISampler", "TPESampler"])
