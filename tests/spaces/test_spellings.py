@@ -1,6 +1,10 @@
 """Every spelling is an architecture of its own, and else all is as in the space itself."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
+import pytest
 
 from spaces import Spellings, get_space
 
@@ -27,6 +31,15 @@ def test_all_else_is_that_of_the_space() -> None:
     space._address = "my.py:Mine"
     assert Spellings(space).address == space.address
     assert spelled.objectives == space.objectives
+
+
+def test_copies_know_what_is_special_about_the_space() -> None:
+    space = get_space("nasbench201", dataset="cifar100")
+    spelled = Spellings(space)
+    for each in (spelled, deepcopy(spelled), pickle.loads(pickle.dumps(spelled))):
+        assert (each.num_classes, each.name) == (100, "nasbench201")
+        with pytest.raises(AttributeError, match="'NASBench201' object has no attribute 'colour'"):
+            _ = each.colour
 
 
 def first_of(space: object) -> object:
