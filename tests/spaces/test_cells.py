@@ -106,6 +106,11 @@ class TestNetworkKey:
         assert len({network_key(other) for other in (network, *others)}) == 4
         assert network_key(replace(network, aux=True)) == network_key(network)
 
+    def test_skips_are_layers_in_reductions_alone(self):
+        skips = cell((SKIP, 0), (SKIP, 1))
+        assert "skip_connect" not in network_key(CellNetwork(skips, PLAIN, 16, 8))
+        assert network_key(CellNetwork(PLAIN, skips, 16, 8)).count("skip_connect") == 2
+
     def test_names_the_live_cells(self):
         every_other = cell((SEP, 0), (SEP, 0))  # each cell reads the one before the previous
         key = network_key(CellNetwork(every_other, every_other, 16, 8))
