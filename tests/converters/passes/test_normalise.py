@@ -337,6 +337,20 @@ SPELLINGS = {
     "repeated rows": ("(float[1,4,6] x) => (float[1,8,6] y)", [
         "v1 = Constant <value_ints: ints = [1, 2, 1]> ()", "v2 = Tile (v0, v1)"
     ], ["n = Constant <value_ints = [1,2,1]> ()  y = Tile (x, n)"]),
+    "concatenations": ("(float[1,4,6] x) => (float[1,4,18] y)", [
+        "v1 = Relu (v0)", "v2 = Concat <axis: int = 2> (v0, v1, v0)"
+    ], [
+        "r = Relu (x)  y = Concat <axis = 2> (x, r, x)",
+        "r = Relu (x)  c = Concat <axis = -1> (r, x)  y = Concat <axis = 2> (x, c)",
+        "r = Relu (x)  c = Concat <axis = 2> (x, r)  y = Concat <axis = -1> (c, x)",
+    ]),
+    "concatenations along other axes": ("(float[1,4,6] x) => (float[1,8,12] y)", [
+        "v1 = Concat <axis: int = 2> (v0, v0)", "v2 = Concat <axis: int = 1> (v1, v1)"
+    ], ["c = Concat <axis = 2> (x, x)  y = Concat <axis = 1> (c, c)", "c = Concat <axis = 2> (x, x)  d = Concat "
+        "<axis = 2> (x, x)  y = Concat <axis = 1> (c, d)"]),
+    "a concatenation that is read again": ("(float[1,4,6] x) => (float[1,4,30] y)", [
+        "v1 = Concat <axis: int = 2> (v0, v0)", "v2 = Relu (v1)", "v3 = Concat <axis: int = 2> (v1, v2, v0)",
+    ], ["c = Concat <axis = 2> (x, x)  r = Relu (c)  y = Concat <axis = 2> (c, r, x)"]),
     "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
         "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"
     ], [
