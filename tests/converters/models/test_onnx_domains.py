@@ -33,6 +33,14 @@ def test_repeated_operators_of_other_domains_are_written_out():
     assert '"block" : 1,"com.x" : 3]' in onnx_text
 
 
+def test_repeated_operators_of_values_without_a_type_are_written_out():
+    steps = " ".join(f"c{i} = Sin (b{i})  d{i} = Tanh (c{i})  b{i + 1} = Exp (d{i})" for i in range(6))
+    first, last = "b0 = {} (x)", "y = Abs (b6)"
+    for op_type, times in (("com.x.Mix", 6), ("Neg", 1)):
+        proto = model(f"(float[1,4] x) => (float[1,4] y) {{ {first.format(op_type)} {steps} {last} }}")
+        assert model_to_onnx_text(proto).count("Sin") == times
+
+
 def test_names_and_attributes_of_any_spelling():
     proto = model('(float[1] x) => (float[1] y) { y = com.x.Say <word = "it\'s"> (x) }')
     proto.graph.node[0].attribute[0].s = b'a "quoted" \\ word'

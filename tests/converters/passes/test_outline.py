@@ -1,5 +1,7 @@
 """Functions for what repeats: inlining them gives back the flat graph."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,9 +10,10 @@ from converters.builder import GraphBuilder
 from converters.convert import to_canonical_graph, to_graph
 from converters.graph import Graph, Reference
 from converters.passes.canonical import canonicalise
-from converters.passes.outline import outline
+from converters.passes.outline import DEFINITION_COST, outline
 from converters.text import parse, write
 from spaces.nasbench201 import NASBench201
+from tests.converters.graphs import graph, node
 from tests.converters.inlined import inlined, spelled
 
 
@@ -62,6 +65,15 @@ def test_functions_stand_in_the_order_of_their_calls():
 @pytest.mark.parametrize("graph", [repeated(1), repeated(0, after=1), repeated(0, after=2)])
 def test_what_would_not_get_shorter_stays(graph):
     assert outline(graph).nodes == graph.nodes
+
+
+@pytest.mark.parametrize(("length", "calls"), [(DEFINITION_COST + 2, []), (DEFINITION_COST + 3, ["block.B0"] * 2)])
+def test_two_blocks_side_by_side_are_one_function_where_that_saves_a_line(length, calls):
+    operators = ["Relu", "Sigmoid", "Tanh", "Exp", "Sin", "Cos"][:length]
+    values = ["x", *(f"v{index}" for index in range(2 * length))]
+    chain = [node(op_type, *ends) for op_type, ends in zip(operators * 2, pairwise(values), strict=True)]
+    flat = graph(*chain, outputs=values[-1])
+    assert [each.op_type for each in outline(flat).nodes] == (calls or operators * 2)
 
 
 def test_the_text_gets_shorter():
