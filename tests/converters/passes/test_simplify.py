@@ -97,6 +97,14 @@ class TestPropagateZeros:
         )  # fmt: skip
         assert spelled(propagate_zeros(graph(ZERO, *nodes, outputs="d"))) == ["0 = Constant()", "d = Sum(x)"]
 
+    @pytest.mark.parametrize(("low", "high", "left"), [(-1.0, 1.0, 1), (-1.0, 0.0, 1), (0.0, 1.0, 1), (-2.0, -1.0, 3)])
+    def test_a_range_that_has_zero_keeps_it(self, low, high, left):
+        clipped = node("nn.Clip", "z", "a", max=high, min=low)
+        simplified = propagate_zeros(
+            graph(ZERO, node("Mul", "0 x", "z"), clipped, node("Sum", "a x", "b"), outputs="b")
+        )
+        assert len(simplified.nodes) == 1 + left
+
     def test_other_operators_read_a_zero(self):
         for other in (node("Concat", "z x", "a", axis=1), node("nn.Clip", "z", "a", max=6.0, min=1.0)):
             simplified = propagate_zeros(graph(ZERO, node("Mul", "0 x", "z"), other, outputs="a"))
@@ -139,6 +147,12 @@ class TestDropIdentities:
         dropped = drop_identities(graph(*nodes, outputs="c b"))
         assert spelled(dropped) == ["c = Relu(x)"]
         assert dropped.outputs == ("c", "x")
+
+    @pytest.mark.parametrize(("kernel", "attributes", "left"), [(1, {}, 1), (2, {}, 2), (1, {"strides": (2, 2)}, 2)])
+    def test_a_pool_of_one_pixel_hands_it_on(self, kernel, attributes, left):
+        for op_type in ("AveragePool", "MaxPool"):
+            pool = node(op_type, "x", "a", kernel_shape=(kernel, kernel), **attributes)
+            assert len(drop_identities(graph(pool, node("Relu", "a", "b"), outputs="b")).nodes) == left
 
     def test_a_sum_of_twice_the_same_is_none(self):
         doubled = graph(node("Sum", "x x", "a"), outputs="a")
