@@ -95,19 +95,30 @@ def test_blocks_of_blocks_stay_within_bounds() -> None:
     assert max(counts.values()) == LARGEST
 
 
+def all_differ(levels: int) -> str:
+    """Blocks that each call the next twice, with another last argument: two to the power of the levels calls in all."""
+    blocks = []
+    for count in range(1, levels + 1):
+        given = [f"a{index}: int = @a{index}" for index in range(count)]
+        calls = [
+            f"v{place} = block.B{count} <{', '.join([*given, f'a{count}: int = {place}'])}> (v{place - 1})"
+            for place in (1, 2)
+        ]
+        parameters = ",".join(f"a{index}" for index in range(count))
+        blocks.append(function(f"B{count - 1} <{parameters}>(v0) => (v2)", *calls))
+    parameters = ",".join(f"a{index}" for index in range(levels + 1))
+    attributes = ", ".join(f"p{index}: int = @a{index}" for index in range(levels + 1))
+    leaf = function(f"B{levels} <{parameters}>(v0) => (v9)", f"v9 = My <{attributes}> (v0)")
+    return network("v9 = block.B0 <a0: int = 0> (v0)") + "".join(blocks) + leaf
+
+
+def test_calls_that_all_differ_are_counted() -> None:
+    assert list(counted(all_differ(5)).values()) == [1] * 2**5
+
+
 @pytest.mark.parametrize("levels", [20, 60])
 def test_calls_that_all_differ_are_not_followed_for_hours(levels: int) -> None:
-    calls = (
-        f"v{place} = block.B{{callee}} <a0: ints = [@a0,{place}]> (v{place - 1})" for place in (1, 2)
-    )  # two to the power of the levels, each with other values
-    first, second = calls
-    doubling = [
-        function(f"B{level} <a0>(v0) => (v2)", first.format(callee=level - 1), second.format(callee=level - 1))
-        for level in range(1, levels)
-    ]
-    leaf = function("B0 <a0>(v0) => (v9)", "v9 = nn.Conv <weight_shape: ints = @a0> (v0)")
-    text = network(f"v9 = block.B{levels - 1} <a0: ints = [1]> (v0)") + "".join(doubling) + leaf
-    assert row_counts(text).by_row == {WHOLE: 1, OTHER: 1}
+    assert row_counts(all_differ(levels)).by_row == {WHOLE: 1, OTHER: 1}
 
 
 def test_depth_counts_wherever_a_chain_is_entered() -> None:
