@@ -237,6 +237,16 @@ def test_weights_of_any_spelling_are_counted_or_passed_over(shape: str) -> None:
 def test_values_that_nothing_makes_are_passed_over() -> None:
     text = network("v1 = Relu (unheard)", "v2 = Sum (v1, v3)", "v3 = Tanh (v2)", outputs="float[1,8] gone")
     assert np.isfinite(text_counts([text])).all()
+    executed = function("E0 (v0) => (v3)", "v1 = Relu (unheard)", "v2 = Tanh (v1)", "v3 = Sum (v2, v0)")
+    with_block = network("v9 = Relu (v0)") + executed
+    _, block = read_written_out(with_block)
+    assert OperatorGraph.of(block.body).sources == [[], [], [1], [2, 0], [3]]
+    assert np.isfinite(text_counts([with_block])).all()
+
+
+@pytest.mark.parametrize(("factor", "label"), [("0", "Zero"), ("0.5", "Scale"), ("1", "Scale")])
+def test_a_scale_by_zero_is_another_operator(factor: str, label: str) -> None:
+    assert nodes(network(f"v9 = nn.Scale <factor: float = {factor}> (v0)")).labels[1] == label
 
 
 @pytest.mark.parametrize(("strides", "label"), [("1, 1", "Conv4x4"), ("10, 10", "Conv4x4s"), ("1, 2", "Conv4x4s")])
