@@ -1,8 +1,8 @@
 """Read the network of a canonical ONNX text, in one of two forms.
 
 - ``read_network``, for the encoder. A network with a cell (a block that is called many times) is read as the graph and
-  each of its blocks once, with the attributes of its first call. Any other network is read as a single body, in which
-  every block is written out where it is called (``nasrlm.text.inlining``).
+  each of its blocks once, with the attributes of its first call, and so is one with executed blocks. Any other network
+  is flat: a single body, in which every block is written out where it is called (``nasrlm.text.inlining``).
 - ``read_written_out``, for counts (``nasrlm.text.counts``). Blocks are always written out.
 
 Measured text ends with the executed blocks E0, E1, …: the cells with all operations that were executed, including those
@@ -46,17 +46,17 @@ class CalledBody:
 
 
 class Network(NamedTuple):
-    """The bodies of a network, the graph first; the only one if ``has_cell`` is false."""
+    """The bodies of a network, the graph first; the only one if every block is written out (``is_flat``)."""
 
     bodies: Sequence[CalledBody]
-    has_cell: bool
+    is_flat: bool
 
 
 def read_network(text: str) -> Network | None:
     """Read the network of a text; None if the text is not canonical ONNX.
 
-    Blocks are kept, as in a network with a cell, also if there are executed blocks, or if the network would be too long
-    with every block written out. What editors and file transfers add is ignored: a byte order mark, carriage returns,
+    Blocks are kept if the network has a cell or executed blocks, or if it would be too long with every block written
+    out. What editors and file transfers add is ignored: a byte order mark, carriage returns,
     and spaces at the ends of lines.
     """
     try:
@@ -64,8 +64,8 @@ def read_network(text: str) -> Network | None:
         if not bodies:
             return None
         if not any(map(is_executed, bodies)) and (flat := inlined(bodies)):
-            return Network([CalledBody(flat)], has_cell=False)
-        return Network(_as_called(bodies), has_cell=True)
+            return Network([CalledBody(flat)], is_flat=True)
+        return Network(_as_called(bodies), is_flat=False)
     except OtherTextError:
         return None
 

@@ -3,10 +3,12 @@
 Canonical text names every value and refers to it by name. Here the operators of a body are in postfix order instead:
 operands stand right before the operator that reads them. There are two forms of networks:
 
-- With a cell (a block called many times, mostly with the same arguments): the graph, then every block with the
-  arguments of its first call. In a short body, a value that is read twice is written out twice. In blocks as executed
-  (E0, E1, …), where every operator takes its time once, each value is written once.
-- Without a cell: one list of all operators, each value written once.
+- With blocks: the graph, then every block with the arguments of its first call. In a short body, a value that is read
+  twice is written out twice. In blocks as executed (E0, E1, …), where every operator takes its time once, each value is
+  written once.
+- Flat: one list of all operators, each value written once.
+
+``nasrlm.text.network`` decides which of them a network gets.
 
 Runs of equal lines are replaced by one line with their number, and the preamble is left out. Other text, including
 ONNX that is not canonical, is not changed.
@@ -27,7 +29,7 @@ MAX_REPEATED_LINES = 2  # shared values of up to so many lines are written out a
 
 
 def present(text: str) -> str:
-    """Return canonical ONNX text in postfix form, other text unchanged. Cost: about 0.2 ms, 1 ms without a cell."""
+    """Return canonical ONNX text in postfix form, other text unchanged. Cost: about 0.2 ms, 1 ms if flat."""
     network = read_network(text)
     try:
         lines = _presented_network(network) if network else []
@@ -37,10 +39,10 @@ def present(text: str) -> str:
 
 
 def _presented_network(network: Network) -> list[str]:
-    if network.has_cell:
-        return [row for called in network.bodies for row in _presented(called)]
-    flat = network.bodies[0].body
-    return [flat.header, *_counted(_by_distance(_postfix(flat, once=True)))]
+    if network.is_flat:
+        flat = network.bodies[0].body
+        return [flat.header, *_counted(_by_distance(_postfix(flat, once=True)))]
+    return [row for called in network.bodies for row in _presented(called)]
 
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
