@@ -32,7 +32,7 @@ class MovingAverage(Generic[M]):
     def __init__(self, learning: M, processes: Processes) -> None:
         self._learning, self._processes = learning, processes
         self.model = deepcopy(learning).eval()
-        self.is_here = processes.rank == 0 or not processes.shard
+        self.is_here = processes.is_first or not processes.shard
         self._parts = _learned_weights(self.model)
 
     def split(self) -> None:

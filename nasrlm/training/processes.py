@@ -38,6 +38,7 @@ class Processes:
     def __init__(self, device: str, shard: bool = False) -> None:
         torch_device(device)
         self.rank = int(os.environ.get("RANK", "0"))
+        self.is_first = is_first_process()
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.shard = shard and self.count > 1
         self._accelerator = _accelerator(device) if self.count > 1 else None
@@ -78,7 +79,7 @@ class Processes:
 
         The first process decides for all of them if the model is split; otherwise it saves alone.
         """
-        return self.from_first(lambda: due) if self.shard else due and self.rank == 0
+        return self.from_first(lambda: due) if self.shard else due and self.is_first
 
     def from_first(self, make: Callable[[], T]) -> T:
         """Call ``make`` in the first process, and return its result in every process."""
@@ -86,7 +87,7 @@ class Processes:
             return make()
         from accelerate.utils import broadcast_object_list
 
-        shared = [make() if self.rank == 0 else None]
+        shared = [make() if self.is_first else None]
         result: T = broadcast_object_list(shared)[0]
         return result
 

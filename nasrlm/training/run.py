@@ -73,14 +73,14 @@ class TrainingRun:
     def __init__(self, config: TrainConfig, examples: Examples, progress: bool = False) -> None:
         self.config = config
         self.processes = Processes(config.device, config.shard)
-        self.progress = progress and self.processes.rank == 0
+        self.progress = progress and self.processes.is_first
         self.objectives = learned_objectives(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
         self.identity = RunIdentity.of(config, examples)
         self.measured_spaces = examples.measured_spaces()
-        self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
+        self.log = TrainLog(config.out, config.tensorboard and self.processes.is_first)
         self.saved = read_state(self._state_path, self.identity) if config.resume else None
         model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self._state_path, self.saved))
         self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
@@ -111,9 +111,8 @@ class TrainingRun:
         processes it is raised at once, and progress since the last regular save is lost: not every process may get
         the signal, and none can continue or save without the others.
         """
-        first = self.processes.rank == 0
         self._load_state()
-        if first:
+        if self.processes.is_first:
             self.log.start()
             for key, token_ids in self.ids_to_store.items():
                 store_ids(self._ids_path, key, token_ids)
@@ -121,7 +120,7 @@ class TrainingRun:
             self._take_steps(interrupted)
             if self.processes.saves(True):
                 self._save_state()
-        if first:
+        if self.processes.is_first:
             self.log.close()
         return self._checkpoint()
 
@@ -228,7 +227,7 @@ class TrainingRun:
         """Evaluate the averaged weights by their mean τ on valid rows, log it, and keep the best weights."""
         self.average.gather()
         taus, tau = self.processes.from_first(self._judge)
-        if self.processes.rank == 0:
+        if self.processes.is_first:
             loss = sum(self.losses) / len(self.losses)
             values = {"step": self.step, "loss": loss, "valid_tau": tau, **taus}
             self.log.note({**values, "seconds": round(self.seconds, 1)})
@@ -268,7 +267,7 @@ class TrainingRun:
 
     def _save_state(self) -> None:
         """Save the whole state in the first process; if the model is split, every process must call it."""
-        first = self.processes.rank == 0
+        first = self.processes.is_first
         self.average.gather()
         model = whole(self.model.state_dict(), keep=first)
         optimizers = [whole(optimizer.state_dict(), keep=first) for optimizer in self.optimizers]
@@ -334,7 +333,7 @@ class TrainingRun:
         checkpoint = Checkpoint(
             model, tokenizer, self.objectives, calibration, card, by_space, weight_bits=self.config.weight_bits
         )
-        if self.processes.rank == 0:
+        if self.processes.is_first:
             checkpoint.save_pretrained(self.config.out / "checkpoint", UNTITLED)
         return TrainResult(checkpoint, tau, self.step, self.seconds, self.step < self.total_steps)
 

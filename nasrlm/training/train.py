@@ -130,7 +130,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
 
 
 def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
-    if run.processes.rank == 0 and not len(run.valid_rows):
+    if run.processes.is_first and not len(run.valid_rows):
         what = f"no row{of_space} of split valid has a label"
         warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
 
