@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
@@ -26,9 +25,9 @@ from pydantic import (
 from nasrlm.model.config import COMPACT, OF_READOUTS, ModelConfig
 from nasrlm.model.number import MAX_EXPONENT
 from nasrlm.text.tokenizer import Pieces
+from nasrlm.training.config_file import LIKE, file_setting, values_of
 
 MOST_TOKENS = 1 << 20  # with far more, the tokenizer's trainer aborts the process for lack of memory
-LIKE = "like"  # key of a YAML file, not a field of TrainConfig: a file from which missing keys are taken
 UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # pydantic's error types for unknown keys
 
 
@@ -257,25 +256,29 @@ class TrainConfig(BaseModel):
                 message is one line with the file and the key, or only the key if its value is one of ``overrides``.
         """
         path = Path(path)
-        values = {**_values(path, ()), **overrides}
+        values = {**values_of(path), **overrides}
         try:
             config = cls(**values)
         except ValidationError as e:
-            first = e.errors()[0]
-            key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-            if first["type"] == "tuple_type":
-                problem = "expected a list"
-            if not key:  # keys contradict each other, and the message names them
-                raise ValueError(f"{path}: {problem}") from e
-            where = "" if first["loc"][0] in overrides else f"{_file_setting(path, str(first['loc'][0]))}: "
-            if first["type"] in UNKNOWN:
-                raise ValueError(f"{where}expected a known key, got {key}. {_nearest(first['loc'])}") from e
-            if first["type"] == "value_error":  # the message includes the value
-                raise ValueError(f"{where}{key}: {problem}") from e
-            raise ValueError(f"{where}{key}: {problem}, got {first['input']!r}.") from e
+            raise ValueError(_problem(e, path, overrides)) from e
         if not config.table:
             raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
         return config
+
+
+def _problem(error: ValidationError, path: Path, overrides: Collection[str]) -> str:
+    """Return the first problem of a config in one line, with its key and the file that sets the key."""
+    first = error.errors()[0]
+    key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    if not key:  # keys contradict each other, and the message names them
+        return f"{path}: {problem}"
+    setting = str(first["loc"][0])
+    where = "" if setting in overrides else f"{file_setting(path, setting)}: "
+    if first["type"] in UNKNOWN:
+        return f"{where}expected a known key, got {key}. {_nearest(first['loc'])}"
+    if first["type"] == "value_error":  # the message includes the value
+        return f"{where}{key}: {problem}"
+    return f"{where}{key}: {'expected a list' if first['type'] == 'tuple_type' else problem}, got {first['input']!r}."
 
 
 def _nearest(place: Sequence[int | str]) -> str:
@@ -283,70 +286,3 @@ def _nearest(place: Sequence[int | str]) -> str:
     known = [*TrainConfig.model_fields, LIKE] if len(place) == 1 else [field.name for field in fields(ModelConfig)]
     close = get_close_matches(str(place[-1]), known, n=1)
     return f"Did you mean {close[0]}?" if close else "docs/training.md lists all."
-
-
-def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
-    """Return the keys and values of a file, including those inherited from the file named by its key ``like``.
-
-    ``likened`` are the files that inherit from this one, to find circular references.
-    """
-    values = _own_values(path)
-    if LIKE not in values:
-        return values
-    name = values.pop(LIKE)
-    if not isinstance(name, str):
-        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {name!r}.")
-    like, asking = _like(path, name), (path, *likened)
-    if like.resolve() in [file.resolve() for file in asking]:
-        raise ValueError(f"{path}: {LIKE}: expected a file that does not inherit from this one, got {name}.")
-    return {**_values(like, asking), **values}
-
-
-def _like(path: Path, name: str) -> Path:
-    """Return the file that ``like: name`` in the file ``path`` means: in the same folder, else from the working one."""
-    beside = path.parent / name
-    return beside if beside.is_file() else Path(name)
-
-
-def _file_setting(path: Path, key: str) -> Path:
-    """Return the file that sets a key: this one, or one from which it inherits."""
-    values = _own_values(path)
-    return path if key in values or LIKE not in values else _file_setting(_like(path, values[LIKE]), key)
-
-
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses duplicate keys; the base class would silently use the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the keys and values of a node.
-
-        Raises:
-            ConstructorError: a key occurs twice.
-        """
-        before: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in before:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} twice", key.start_mark)
-            before.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _own_values(path: Path) -> dict[str, Any]:
-    """Return the keys and values of a file, without inherited ones.
-
-    Raises:
-        ValueError: the file cannot be read, or is not YAML with words as keys.
-    """
-    try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as e:
-        raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
-    except UnicodeDecodeError as e:
-        raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
-    except yaml.YAMLError as e:
-        raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
-    if odd := [key for key in values if not isinstance(key, str)]:
-        raise ValueError(f"{path}: expected text as keys, got {odd[0]!r}. See docs/training.md.")
-    return values
