@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from nasrlm.adaptation.adaptable_labels import labelled_rows, warn_of_labels
 from nasrlm.adaptation.boosted_trees import expected_by_trees
 from nasrlm.adaptation.graph_network_fit import FittedGraphs, best_share
-from nasrlm.adaptation.group_process import GroupProcess, Standardised
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.adaptation.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
 from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of

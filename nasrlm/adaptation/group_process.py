@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.linalg.lapack import dpotri, dtrtri
 from scipy.optimize import minimize
-from scipy.stats import norm, rankdata
 
+from nasrlm.adaptation.label_scales import LabelScale, NormalScores
 from nasrlm.arrays import FloatArray
-from nasrlm.deviations import deviation_of
 
 ROWS_TO_FIT_SCALES = 800  # the time of a fit grows with the cube of this; a fit to 4,236 rows takes 14 s in all
 ROWS_AT_ONCE = 1024  # compared with all others at a time: a dozen numbers per pair are in memory
@@ -30,70 +28,7 @@ JITTER = 1e-6
 _START_VARIANCE, _START_LENGTH, _START_LINEAR, _START_KIND, _START_NOISE = 0.5, 1.0, 0.3, 0.1, 0.1
 _BOUNDS = (-6.0, 4.0)
 
-
 _Decay = tuple[FloatArray, FloatArray]  # distances in length scales, and the variance times exp(-distance)
-
-
-class LabelScale(Protocol):
-    """A map from labels to the scores that a process learns, of mean 0 and variance about 1, and back."""
-
-    def forward(self, labels: FloatArray) -> FloatArray: ...
-
-    def backward(self, scores: FloatArray) -> FloatArray: ...
-
-
-@dataclass(frozen=True)
-class NormalScores:
-    """Labels to normal scores of their ranks and back: piecewise linear, beyond the ends with the overall slope.
-
-    The slope is 1 if all labels are equal.
-
-    Attributes:
-        labels: (K,) different labels, ascending.
-        scores: (K,) their scores.
-    """
-
-    labels: FloatArray
-    scores: FloatArray
-
-    @classmethod
-    def of(cls, labels: FloatArray) -> NormalScores:
-        """Fit the map to these labels; ties share a rank."""
-        different, first = np.unique(labels, return_index=True)
-        scores: FloatArray = norm.ppf((rankdata(labels)[first] - 0.5) / len(labels))
-        return cls(different, scores)
-
-    def forward(self, labels: FloatArray) -> FloatArray:
-        """Return the scores of labels; exact for those that the map was fitted to."""
-        return np.interp(labels, self.labels, self.scores)
-
-    def backward(self, scores: FloatArray) -> FloatArray:
-        """Return the labels of any scores."""
-        inside = np.clip(scores, self.scores[0], self.scores[-1])
-        reach = self.scores[-1] - self.scores[0]
-        slope = (self.labels[-1] - self.labels[0]) / reach if reach else 1.0
-        return np.asarray(np.interp(inside, self.scores, self.labels) + slope * (scores - inside))
-
-
-@dataclass(frozen=True)
-class Standardised:
-    """Labels minus their mean, divided by their standard deviation, and back."""
-
-    mean: float
-    deviation: float
-
-    @classmethod
-    def of(cls, labels: FloatArray) -> Standardised:
-        """Use mean and standard deviation of these labels."""
-        return cls(float(labels.mean()), deviation_of(labels))
-
-    def forward(self, labels: FloatArray) -> FloatArray:
-        """Return the scores of labels."""
-        return (labels - self.mean) / self.deviation
-
-    def backward(self, scores: FloatArray) -> FloatArray:
-        """Return the labels of scores."""
-        return self.mean + self.deviation * scores
 
 
 class GroupProcess:

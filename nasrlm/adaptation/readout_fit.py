@@ -21,7 +21,8 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from nasrlm.adaptation.graph_network_fit import FittedGraphs
-from nasrlm.adaptation.group_process import GroupProcess, Standardised
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.model.graph_network import GraphNetwork

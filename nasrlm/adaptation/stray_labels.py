@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.adaptation.averaged_process import AveragedProcess
-from nasrlm.adaptation.group_process import Standardised
+from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, scaled_labels
 from nasrlm.arrays import BoolArray, FloatArray
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from converters import to_canonical_graph, to_graph
 from converters.graph import Graph
-from nasrlm.adaptation.group_process import NormalScores
+from nasrlm.adaptation.label_scales import NormalScores
 from nasrlm.arrays import FloatArray
 from studies.benchmark.task import Task
 from studies.surrogates.features import node_label

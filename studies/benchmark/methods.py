@@ -13,7 +13,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
-from nasrlm.adaptation.group_process import GroupProcess, NormalScores
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.label_scales import NormalScores
 from nasrlm.arrays import FloatArray, standardised
 from studies.benchmark.task import Task
 from studies.surrogates.features import feature_groups, feature_matrix

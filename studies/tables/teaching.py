@@ -16,7 +16,8 @@ from tqdm import tqdm
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation.boosted_trees import expected_by_trees
 from nasrlm.adaptation.graph_network_fit import FittedGraphs
-from nasrlm.adaptation.group_process import GroupProcess, NormalScores
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.label_scales import NormalScores
 from nasrlm.arrays import FloatArray
 from nasrlm.model.graph_network import Operators
 from nasrlm.objective import Objective

@@ -9,7 +9,8 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, spearmanr
 
 from nasrlm.adaptation import group_process
-from nasrlm.adaptation.group_process import JITTER, PRIOR, GroupProcess, NormalScores, Standardised
+from nasrlm.adaptation.group_process import JITTER, PRIOR, GroupProcess
+from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.arrays import FloatArray
 
 RNG = np.random.default_rng(5)
@@ -28,18 +29,6 @@ def covariance_in_loops(scales: FloatArray) -> FloatArray:
                 found[i, j] += variance * (1 + distance + distance**2 / 3) * np.exp(-distance)
             found[i, j] += scales[4] * (GROUPS[1][i] * GROUPS[1][j]).mean() + scales[5] * (KINDS[i] == KINDS[j])
     return found
-
-
-def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
-    labels = np.array([10.0, 90.0, 91.0, 93.0, 91.0])
-    scores = NormalScores.of(labels)
-    forward = scores.forward(labels)
-    assert forward[2] == forward[4]
-    assert (np.argsort(forward, kind="stable") == np.argsort(labels, kind="stable")).all()
-    assert scores.backward(forward) == pytest.approx(labels)
-    low, high = scores.backward(np.array([-5.0, 5.0]))
-    assert low < 10 < 93 < high
-    assert NormalScores.of(np.array([3.0, 3.0])).backward(np.array([-1.0, 0.0, 1.0])) == pytest.approx([2, 3, 4])
 
 
 def test_a_process_is_its_definition() -> None:
@@ -80,14 +69,6 @@ def test_scales_are_fitted_by_likelihood_and_prior_and_their_slopes(monkeypatch:
         values.append(value + likelihood - PRIOR * (shift**2).sum())
         np.testing.assert_allclose(slopes, approx_fprime(start + shift, lambda x: surprise(x)[0]), rtol=1e-4, atol=1e-4)
     assert values[0] == pytest.approx(values[1])  # all but a constant
-
-
-def test_labels_that_are_all_equal_are_standardised_as_well() -> None:
-    scale = Standardised.of(np.array([3.0, 3.0]))
-    assert scale.forward(np.array([3.0, 5.0])).tolist() == [0.0, 2.0]
-    other = Standardised.of(np.array([1.0, 5.0]))
-    assert other.forward(np.array([1.0, 5.0, 7.0])).tolist() == [-1.0, 1.0, 2.0]
-    assert other.backward(np.array([-1.0, 1.0, 2.0])).tolist() == [1.0, 5.0, 7.0]
 
 
 def test_a_group_that_says_nothing_is_not_listened_to() -> None:
