@@ -15,7 +15,6 @@ N texts, M known objectives, G points of a table.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,15 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nasrlm.adaptation.adaptable_labels import labelled_rows, warn_of_labels
+from nasrlm.adaptation.adaptable_labels import labelled_rows, warn_of_labels, warn_of_strays
 from nasrlm.adaptation.boosted_trees import expected_by_trees
 from nasrlm.adaptation.graph_network_fit import FittedGraphs, best_share
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.adaptation.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
-from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
-from nasrlm.adaptation.stray_labels import groups_of_labels, stray_labels
+from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, one_a_text, places_of
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.deviations import SMALLEST_DEVIATION
@@ -98,8 +96,7 @@ def adapt(
     known = labelled_rows(pool, objective, labels, names)
     labels = labels[known]
     warn_of_labels(objective, labels)
-    for row, stray in _strays(pool, objective, known, labels).items():
-        _warn_of_stray(objective, *stray, _name(row, names), "still learned: leave it out if the measurement failed")
+    warn_of_strays(pool, objective, known, labels, names, "still learned: leave it out if the measurement failed")
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # its readout may have learned these very labels, and would leak them
@@ -123,59 +120,11 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
-def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
-    """Return labels for ``adapt`` without strays: those far from what all others predict, see ``stray_labels``.
-
-    Args:
-        pool: N texts.
-        objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN where a text has none.
-        names: of the N texts, for warnings; if None, warnings give their indices.
-
-    Returns:
-        (N,) labels, NaN where a text has none or a stray.
-
-    Warns:
-        UserWarning: for each label that is left out.
-
-    Raises:
-        ValueError: labels that ``adapt`` would refuse.
-    """
-    known = labelled_rows(pool, objective, labels, names)
-    strays = _strays(pool, objective, known, labels[known])
-    for row, stray in strays.items():
-        _warn_of_stray(objective, *stray, _name(row, names), "left out")
-    texts = {pool.texts[row] for row in strays}
-    return np.where([text in texts for text in pool.texts], np.nan, labels)
-
-
-def _strays(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> dict[int, tuple[float, float]]:
-    """Return the label and the expected value of each stray, by its row; none if costs are 0 or in two units."""
-    logarithmic = not Objective.parse(objective).is_accuracy
-    if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
-        return {}
-    rows, means = _one_a_text(known, labels)
-    strays = stray_labels(pool, rows, means, logarithmic=logarithmic)
-    return {int(rows[place]): (float(means[place]), expected) for place, expected in strays.items()}
-
-
-def _warn_of_stray(objective: str, label: float, expected: float, name: str, what: str) -> None:
-    warnings.warn(
-        f"adapt: expected about {expected:.4g} for {objective} of {name}, given the other labels, got {label:.4g}. It "
-        f"is {what}.",
-        stacklevel=3,
-    )
-
-
-def _name(row: int, names: Sequence[str] | None) -> str:
-    return f"text {row}" if names is None else names[row]
-
-
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
     """Predict the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
     logarithmic = is_logarithmic(objective, labels)
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
-    known, labels = _one_a_text(known, labels)
+    known, labels = one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)
     scale = Standardised.of(scaled)
     targets = scale.forward(scaled)
@@ -207,12 +156,6 @@ def _process_of_networks(pool: Pool) -> GroupProcess:
     _, *groups = pool.text_features.numbers()  # without the encoder's states, which do not improve it
     groups += [pool.learned, pool.followed[:, -1:]]
     return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
-
-
-def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Merge labels of equal texts into their mean: copies of a left-out label would reveal it."""
-    firsts, means = mean_labels(known.tolist(), labels[:, None])
-    return known[firsts], means[:, 0]
 
 
 def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> Expected:
@@ -254,7 +197,7 @@ def _expected_by_networks(
     if is_known:  # the model may have learned the other accuracies together with these very labels
         accuracies = accuracies[:, :0]
     rows, of_each = known.tolist(), labels
-    known, labels = _one_a_text(known, labels)
+    known, labels = one_a_text(known, labels)
     _, *of_networks = pool.text_features.numbers()  # without the encoder's states, which do not improve it
     process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))

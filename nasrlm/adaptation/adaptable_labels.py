@@ -1,6 +1,6 @@
 """Checks of the labels that a checkpoint is adapted to: errors for those that cannot be learned, warnings for odd ones.
 
-N texts.
+N texts, n labels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.adaptation.pool import Pool
-from nasrlm.adaptation.stray_labels import groups_of_labels
+from nasrlm.adaptation.repeated_labels import one_a_text
+from nasrlm.adaptation.stray_labels import groups_of_labels, stray_labels
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
 
@@ -85,3 +86,50 @@ def warn_of_labels(objective: str, labels: FloatArray) -> None:
             f"{above:.4g}, with none between. They are learned unchanged.",
             stacklevel=3,
         )
+
+
+def warn_of_strays(
+    pool: Pool, objective: str, rows: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None, what: str
+) -> NDArray[np.intp]:
+    """Warn of the (n,) labels far from what all others predict, see ``stray_labels``, and return their texts' rows.
+
+    Labels of equal texts are averaged. There are no strays if costs are 0 or in two units. ``what`` becomes of strays
+    is told in words.
+    """
+    logarithmic = not Objective.parse(objective).is_accuracy
+    if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
+        return rows[:0]
+    rows, labels = one_a_text(rows, labels)
+    strays = stray_labels(pool, rows, labels, logarithmic=logarithmic)
+    for place, expected in strays.items():
+        name = f"text {rows[place]}" if names is None else names[rows[place]]
+        warnings.warn(
+            f"adapt: expected about {expected:.4g} for {objective} of {name}, given the other labels, got "
+            f"{labels[place]:.4g}. It is {what}.",
+            stacklevel=3,
+        )
+    return rows[list(strays)]
+
+
+def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
+    """Return labels for ``adapt`` without strays: those far from what all others predict, see ``stray_labels``.
+
+    Args:
+        pool: N texts.
+        objective: ``metric_unit@context``.
+        labels: (N,) in the objective's unit, NaN where a text has none.
+        names: of the N texts, for warnings; if None, warnings give their indices.
+
+    Returns:
+        (N,) labels, NaN where a text has none or a stray.
+
+    Warns:
+        UserWarning: for each label that is left out.
+
+    Raises:
+        ValueError: labels that ``adapt`` would refuse.
+    """
+    known = labelled_rows(pool, objective, labels, names)
+    strays = warn_of_strays(pool, objective, known, labels[known], names, "left out")
+    texts = {pool.texts[row] for row in strays}
+    return np.where([text in texts for text in pool.texts], np.nan, labels)

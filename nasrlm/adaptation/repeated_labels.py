@@ -34,6 +34,14 @@ def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[
     return first_rows(texts), lowest + above / np.maximum(counts, 1)
 
 
+def one_a_text(rows: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Merge the (N,) labels of texts, given by (N,) indices of texts, to (n,) each: copies of a left-out label would
+    reveal it.
+    """
+    firsts, means = mean_labels(rows.tolist(), labels[:, None])
+    return rows[firsts], means[:, 0]
+
+
 def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArray:
     """Estimate the noise of one label of each text that a model fitted to the texts' mean labels does not see.
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation.adapt import adapt, without_strays
-from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, without_strays
 from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.adaptation.repeated_labels import mean_labels
 from nasrlm.arguments import checked_whole

@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
 from converters import to_onnx_text
-from nasrlm.adaptation.adapt import adapt, without_strays
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.adaptable_labels import without_strays
 from nasrlm.adaptation.boosted_trees import expected_by_trees
 from nasrlm.adaptation.graph_network_fit import FittedGraphs
 from nasrlm.adaptation.group_process import GroupProcess
