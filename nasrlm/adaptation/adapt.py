@@ -9,7 +9,7 @@
 The combined predictions for all texts of the pool are what a readout (``nasrlm.model.readout``) learns; it needs the
 text alone. Nothing else of the model changes, so predictions of the old objectives stay the same, bit for bit.
 
-N texts, M known objectives, G points of a table.
+N texts, n labels, M known objectives, G points of a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nasrlm.adaptation.graph_network_fit import FittedGraphs, best_share
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
-from nasrlm.adaptation.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
+from nasrlm.adaptation.readout_fit import AveragedSum, Expected, LeftOut, Readout, sizes_of, stacked, unstacked
 from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, one_a_text, places_of
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
@@ -41,7 +41,7 @@ from nasrlm.model.row_sum import RowSum
 from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.text.counts import AT_PLACES
 from nasrlm.text.network import up_to_executed
-from nasrlm.text.row_counts import row_counts
+from nasrlm.text.row_counts import RowCounts, row_counts
 
 FEWEST_TO_SUM = 30  # labels; with fewer, the process on the checkpoint's predictions is better than a row sum
 SMALLEST_SHARE = 0.1  # weight of a row sum below which counting rows is not worth its time
@@ -93,60 +93,67 @@ def adapt(
         labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
-    known = labelled_rows(pool, objective, labels, names)
-    labels = labels[known]
+    rows = labelled_rows(pool, objective, labels, names)
+    labels = labels[rows]
     warn_of_labels(objective, labels)
-    warn_of_strays(pool, objective, known, labels, names, "still learned: leave it out if the measurement failed")
-    known = _first_spellings(pool, known, labels)
+    warn_of_strays(pool, objective, rows, labels, names, "still learned: leave it out if the measurement failed")
+    rows = _first_spellings(pool, rows, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # its readout may have learned these very labels, and would leak them
         pool = pool.without(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
-        pool, known = pool.at(firsts), places_of(pool.texts)[known]
+        pool, rows = pool.at(firsts), places_of(pool.texts)[rows]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, known, labels, is_known, progress)
+        expected = _expected_by_networks(pool, rows, labels, is_known, progress)
     else:
-        expected = _expected_by_predictions(pool, objective, known, labels)
+        expected = _expected_by_predictions(pool, objective, rows, labels)
     return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected))
 
 
-def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
+def _first_spellings(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
     """Replace each labelled text by the first labelled spelling of its network, whose label all spellings share.
 
     Otherwise leave-one-out errors would be too small: the copies of a left-out label would reveal it. Nothing changes
     if spellings of a network differ in their labels, or if all labelled texts are of one network.
     """
-    firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
-    return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
+    firsts = first_of_each([up_to_executed(pool.texts[row]) for row in rows.tolist()])
+    return rows[firsts] if (labels == labels[firsts]).all() and firsts.any() else rows
 
 
-def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
+def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp], labels: FloatArray) -> Expected:
     """Predict the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
     logarithmic = is_logarithmic(objective, labels)
-    places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
-    known, labels = one_a_text(known, labels)
+    of_each, places = scaled_labels(labels, logarithmic), places_of(rows.tolist())  # before labels are merged
+    rows, labels = one_a_text(rows, labels)
     scaled = scaled_labels(labels, logarithmic)
     scale = Standardised.of(scaled)
     targets = scale.forward(scaled)
-    process = pool.process_of(known, targets)
+    process = pool.process_of(rows, targets)
     table = scale.backward(GRID.numpy())
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.followed)
     errors, deviations = process.left_out()
     if pool.counts.any():
-        by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
+        by_networks = _process_of_networks(pool).fit(rows, targets, Standardised(0.0, 1.0))
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
-    expected = Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
-    if logarithmic and pool.guessed:  # in known spaces the encoder's states tell as much
-        expected = replace(expected, logs_of_macs=pool.logs_of_macs)
-    if logarithmic and len(known) >= FEWEST_TO_SUM:
-        expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
-    found = expected.left_out
-    assert found is not None
-    errors = found.errors[places] + (of_each - scaled[places]) / scale.deviation
-    return replace(expected, left_out=LeftOut(known[places], errors, found.deviations[places]))
+    averaged = None
+    if logarithmic and len(rows) >= FEWEST_TO_SUM:
+        counts = [row_counts(pool.texts[row]) for row in rows]
+        averaged, errors = _averaged_sum(counts, labels, errors, table, Objective.parse(objective).is_rate)
+    gain = averaged.gain if averaged else 1.0
+    errors_of_each = errors[places] + (of_each - scaled[places]) / scale.deviation
+    return Expected(
+        mean,
+        deviation / gain,
+        table,
+        logarithmic,
+        left_out=LeftOut(rows[places], errors_of_each, (deviations / gain)[places]),
+        averaged_sum=averaged,
+        # In known spaces the encoder's states tell as much.
+        logs_of_macs=pool.logs_of_macs if logarithmic and pool.guessed else None,
+    )
 
 
 def _process_of_networks(pool: Pool) -> GroupProcess:
@@ -158,35 +165,31 @@ def _process_of_networks(pool: Pool) -> GroupProcess:
     return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
 
 
-def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> Expected:
-    """Move expected costs towards the sum of what a text's rows cost, by the share with the least leave-one-out error.
+def _averaged_sum(
+    counts: Sequence[RowCounts], labels: FloatArray, errors: FloatArray, table: FloatArray, is_rate: bool
+) -> tuple[AveragedSum | None, FloatArray]:
+    """Fit the sum of what a text's rows cost, and its share in the average with a prediction with (n,) ``errors``.
 
-    Returns ``expected`` unchanged if no sum can be fitted or its share is below ``SMALLEST_SHARE``.
+    The share is the one with the least leave-one-out error. Returns the errors of the average too; None and ``errors``
+    if no sum can be fitted or its share is below ``SMALLEST_SHARE``.
     """
-    left_out = expected.left_out
-    assert left_out is not None
-    fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels, is_rate)
+    fitted = RowSum.fit(counts, labels, is_rate)
     if fitted is None:
-        return expected
+        return None, errors
     row_sum, by_others = fitted
-    low, high = expected.table[[0, -1]]  # logarithms of costs
+    low, high = table[[0, -1]]  # logarithms of costs
     unit = (high - low) / (2 * REACH)
     of_sum = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit
-    share = best_share(of_sum, left_out.errors)
+    share = best_share(of_sum, errors)
     if share < SMALLEST_SHARE:
-        return expected
-    errors = share * of_sum + (1 - share) * left_out.errors
-    gain = math.sqrt((left_out.errors @ left_out.errors) / max(errors @ errors, SMALLEST_DEVIATION**2))
-    return replace(
-        expected,
-        deviation=expected.deviation / gain,
-        left_out=LeftOut(left_out.rows, errors, left_out.deviations / gain),
-        row_sum=replace(row_sum, share=share, gain=gain),
-    )
+        return None, errors
+    of_both = share * of_sum + (1 - share) * errors
+    gain = math.sqrt((errors @ errors) / max(of_both @ of_both, SMALLEST_DEVIATION**2))
+    return AveragedSum(row_sum, share, gain), of_both
 
 
 def _expected_by_networks(
-    pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
+    pool: Pool, rows: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
 ) -> Expected:
     """Predict an accuracy of all texts from counts of their networks' operators and the model's other accuracies.
 
@@ -196,18 +199,18 @@ def _expected_by_networks(
     accuracies = pool.accuracies
     if is_known:  # the model may have learned the other accuracies together with these very labels
         accuracies = accuracies[:, :0]
-    rows, of_each = known.tolist(), labels
-    known, labels = one_a_text(known, labels)
+    of_each, texts_of_each = labels, rows.tolist()  # before labels are merged
+    rows, labels = one_a_text(rows, labels)
     _, *of_networks = pool.text_features.numbers()  # without the encoder's states, which do not improve it
-    process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
+    process = GroupProcess([*of_networks, accuracies]).fit(rows, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
     # Trees rank better without the counts of operators by place, given the weights by place.
     to_split = np.delete(pool.counts, AT_PLACES, axis=1)
-    by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), known, scores)
-    networks = [Operators.of_text(pool.texts[row]) for row in known]
+    by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), rows, scores)
+    networks = [Operators.of_text(pool.texts[row]) for row in rows]
     graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)
-    of_one = deviations_of_one(rows, process.scale.forward(of_each))
+    of_one = deviations_of_one(texts_of_each, process.scale.forward(of_each))
     noise = math.sqrt(process.noise + float((of_one**2).mean()))
     deviation = np.hypot(deviation, noise) * (graphs.error if graphs else 1.0)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)

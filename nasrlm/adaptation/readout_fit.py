@@ -116,6 +116,21 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class AveragedSum:
+    """A row sum, to be averaged with another prediction of the same cost.
+
+    Attributes:
+        row_sum: the sum.
+        share: its weight in the average.
+        gain: errors of the other prediction, divided by those of the average.
+    """
+
+    row_sum: RowSum
+    share: float
+    gain: float
+
+
+@dataclass(frozen=True)
 class Expected:
     """Predicted labels of N texts: normal distributions on the scale of ``GRID``, including the noise of a label.
 
@@ -126,7 +141,7 @@ class Expected:
         logarithmic: whether the table holds logarithms.
         graphs: a graph network, which reads the texts itself, and its share of the mean.
         left_out: leave-one-out errors of the labels; if given, deviations are scaled until they cover these errors.
-        row_sum: the sum towards which the readout's mean is moved.
+        averaged_sum: the sum towards which the readout's mean is moved.
         logs_of_macs: (N,) logarithms of the texts' multiply-accumulates; if given, the part of the mean that is linear
             in them is predicted apart, because the features of a text do not determine them.
     """
@@ -137,7 +152,7 @@ class Expected:
     logarithmic: bool = False
     graphs: FittedGraphs | None = None
     left_out: LeftOut | None = None
-    row_sum: RowSum | None = None
+    averaged_sum: AveragedSum | None = None
     logs_of_macs: FloatArray | None = None
 
     def deviations(self, rows: NDArray[np.intp], unread: FloatArray) -> FloatArray:
@@ -149,7 +164,7 @@ class Expected:
             return np.asarray(np.hypot(self.deviation[rows], np.sqrt((unread**2).mean())))
         of_all = np.zeros(len(self.mean))
         of_all[rows] = unread
-        of_all *= 1.0 if self.row_sum is None else 1 - self.row_sum.share
+        of_all *= 1.0 if self.averaged_sum is None else 1 - self.averaged_sum.share
         if self.left_out.are_all(len(self.mean)):
             return self.left_out.deviations_alone(of_all)[rows]
         return self.left_out.width(of_all) * self.deviation[rows]
@@ -204,18 +219,18 @@ class Readout:
         }
         if along[0]:
             tensors["macs"] = torch.from_numpy(along).float()
-        if expected.row_sum is not None:
-            tensors |= _sum_tensors(expected.row_sum)
+        if expected.averaged_sum is not None:
+            tensors |= _sum_tensors(expected.averaged_sum)
         return cls(tensors, network, share)
 
 
-def _sum_tensors(row_sum: RowSum) -> dict[str, Tensor]:
+def _sum_tensors(averaged: AveragedSum) -> dict[str, Tensor]:
     return {
-        "sum_rows": torch.from_numpy(row_sum.rows),
-        "sum_costs": torch.from_numpy(row_sum.costs),
-        "sum_is_rate": torch.tensor(row_sum.is_rate),
-        "sum_shares": torch.tensor(row_sum.share),
-        "sum_gains": torch.tensor(math.log(row_sum.gain)),
+        "sum_rows": torch.from_numpy(averaged.row_sum.rows),
+        "sum_costs": torch.from_numpy(averaged.row_sum.costs),
+        "sum_is_rate": torch.tensor(averaged.row_sum.is_rate),
+        "sum_shares": torch.tensor(averaged.share),
+        "sum_gains": torch.tensor(math.log(averaged.gain)),
     }
 
 

@@ -32,15 +32,11 @@ class RowSum:
         costs: (R, 2) cost of a row, and the part that each pixel of the input adds; in the labels' unit, or its
             reciprocal if ``is_rate``.
         is_rate: whether labels are reciprocals of sums, as throughputs are.
-        share: weight of the sum in its average with another prediction of the same cost.
-        gain: errors of that other prediction, divided by those of the average.
     """
 
     rows: NDArray[np.int64]
     costs: FloatArray
     is_rate: bool = False
-    share: float = 1.0
-    gain: float = 1.0
 
     @classmethod
     def fit(
