@@ -63,30 +63,13 @@ class RowSum:
         table = np.array([[text.by_row.get(row, 0.0) for row in rows.tolist()] for text in counts])
         if by_pixels:
             table = np.concatenate([table, table * pixels[:, None]], axis=1)
-        means, deviations = table.mean(axis=0), table.std(axis=0)
-        varies = deviations > 0
-        if not varies.any():
+        fitted = _ridge(table, added)
+        if fitted is None:
             return None
-        scale = np.divide(1.0, deviations, out=np.zeros_like(means), where=varies)
-        left, sizes, right = np.linalg.svd((table - means) * scale, full_matrices=False)
-        if np.count_nonzero(sizes > 1e-9 * sizes[0]) >= len(labels) - 1:
-            return None
-        centre = added.mean()
-        along, least = left.T @ (added - centre), np.inf
-        for strength in STRENGTHS * np.count_nonzero(varies):
-            kept = sizes**2 / (sizes**2 + strength)
-            alone = 1 - 1 / len(labels) - left**2 @ kept
-            errors = (added - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
-            with np.errstate(over="ignore"):
-                squares = float(errors @ errors)
-            if squares < least:
-                costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
-                least, left_out = squares, added - errors
-        if not np.isfinite(least):  # the squares of labels overflow
-            return None
+        costs, constant, left_out = fitted
         of_rows = np.zeros((len(rows), 2))
         of_rows[:, : 1 + by_pixels] = costs.reshape(-1, len(rows)).T
-        of_rows[rows == WHOLE, 0] = centre - means @ costs
+        of_rows[rows == WHOLE, 0] = constant
         found = cls(rows, of_rows, is_rate)
         return found, found._labels_of(left_out)
 
@@ -97,6 +80,36 @@ class RowSum:
     def _labels_of(self, sums: FloatArray) -> FloatArray:
         costs = np.where(sums > 0, sums, np.nan)
         return 1 / costs if self.is_rate else costs
+
+
+def _ridge(table: FloatArray, targets: FloatArray) -> tuple[FloatArray, float, FloatArray] | None:
+    """Fit a linear function of (n, F) features by ridge regression, with the strength of least leave-one-out error.
+
+    Returns coefficients, the constant, and leave-one-out predictions; None if no feature varies, if about as many vary
+    independently as there are targets, or if the squares of targets overflow.
+    """
+    means, deviations = table.mean(axis=0), table.std(axis=0)
+    varies = deviations > 0
+    if not varies.any():
+        return None
+    scale = np.divide(1.0, deviations, out=np.zeros_like(means), where=varies)
+    left, sizes, right = np.linalg.svd((table - means) * scale, full_matrices=False)
+    if np.count_nonzero(sizes > 1e-9 * sizes[0]) >= len(targets) - 1:
+        return None
+    centre = targets.mean()
+    along, least = left.T @ (targets - centre), np.inf
+    for strength in STRENGTHS * np.count_nonzero(varies):
+        kept = sizes**2 / (sizes**2 + strength)
+        alone = 1 - 1 / len(targets) - left**2 @ kept
+        errors = (targets - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
+        with np.errstate(over="ignore"):
+            squares = float(errors @ errors)
+        if squares < least:
+            coefficients = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
+            least, left_out = squares, targets - errors
+    if not np.isfinite(least):
+        return None
+    return coefficients, float(centre - means @ coefficients), left_out
 
 
 def labels_of(sums: Sequence[RowSum], counts: Sequence[RowCounts]) -> FloatArray:
