@@ -10,7 +10,7 @@ n labelled texts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def refine(
     """
     rows = examples.rows(np.flatnonzero(examples.splits != "test"))
     examples, places = _one_a_text(rows), places_of(rows.texts)
-    valid = examples.split("valid")
+    valid, is_valid = examples.split("valid"), examples.splits == "valid"
     enough = np.isfinite(valid.labels).sum(axis=0) >= FEWEST_VALID
     named = dict(zip(examples.objectives, enough.tolist(), strict=True))
     names = [name for name, is_enough in named.items() if is_enough and may_add_up(checkpoint, name)]
@@ -94,18 +94,19 @@ def refine(
     medians_of = tqdm(zip(names, spelled.T, strict=True), "sums", len(names), unit="cost", disable=not progress)
     for name, medians in medians_of:
         column = examples.objectives.index(name)
-        labels, labels_of_valid = examples.labels[:, column], valid.labels[:, column]
+        labels, labels_of_rows = examples.labels[:, column], rows.labels[:, column]
         if (largest := np.nanmax(np.abs(labels))) > MAX_LABEL:
             raise ValueError(f"refine: expected labels of {name} up to {MAX_LABEL:g}, got {largest:g}.")
-        error = float(np.nanmean(np.abs(medians - labels_of_valid)))
-        of_each = rows.labels[:, column]
-        fitted = _Fitted.to(name, counts, labels, of_each, places)
-        summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
-        is_summed = summed < (1 - GAIN) * error
-        why = "" if fitted else "a label is not above 0" if np.nanmin(of_each) <= 0 else "too few labels to fit a sum"
+        error, summed, is_summed, why = float(np.nanmean(np.abs(medians - labels[is_valid]))), float("nan"), False, ""
+        if fitted := _fitted_sum(name, counts, labels, labels_of_rows, places):
+            cost_sum, expected = fitted
+            errors = np.abs(np.nan_to_num(expected) - labels)  # a prediction that is not above 0 counts as 0
+            summed = float(errors[is_valid & np.isfinite(labels)].mean())
+            if is_summed := summed < (1 - GAIN) * error:
+                of_space[name] = cost_sum
+        else:
+            why = "a label is not above 0" if np.nanmin(labels_of_rows) <= 0 else "too few labels to fit a sum"
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
-        if fitted and is_summed:
-            of_space[name] = fitted.cost_sum
     in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
     sums_by_space = {**checkpoint.sums_by_space, space: in_order}
     return replace(spelling, sums_by_space={name: x for name, x in sums_by_space.items() if x}), comparisons
@@ -126,60 +127,32 @@ def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:
     return spelled and not Objective.parse(objective).is_accuracy
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """A sum fitted to the labels of one cost, with leave-one-out predictions.
+def _fitted_sum(
+    objective: str,
+    counts: Sequence[RowCounts],
+    labels: FloatArray,
+    labels_of_rows: FloatArray,
+    places: NDArray[np.intp],
+) -> tuple[CostSum, FloatArray] | None:
+    """Fit a sum to the (n,) mean labels of texts, and its intervals to the single labels of rows, of texts ``places``.
 
-    Attributes:
-        cost_sum: fitted to all labels.
-        rows: (n,) indices of the texts that have a label.
-        labels: (n,) their labels.
-        expected: (n,) predicted from all other labels; NaN where the prediction is not above 0.
-        errors: for every single label, before labels of equal texts are averaged, its logarithm minus the logarithm
-            of ``expected``; infinite where that is NaN.
+    Returns the sum, and (n,) labels predicted from those of all other texts; NaN where a text has no label or the
+    prediction is not above 0. None if labels are not all above 0, or do not determine what rows cost.
     """
-
-    cost_sum: CostSum
-    rows: NDArray[np.intp]
-    labels: FloatArray
-    expected: FloatArray
-    errors: FloatArray
-
-    @classmethod
-    def to(
-        cls,
-        objective: str,
-        counts: Sequence[RowCounts],
-        labels: FloatArray,
-        of_each: FloatArray,
-        places: NDArray[np.intp],
-    ) -> _Fitted | None:
-        """Fit a sum to labels; None if these are not all above 0, or do not determine what rows cost."""
-        rows, known = np.flatnonzero(np.isfinite(labels)), np.isfinite(of_each)
-        labels = labels[rows]
-        if not (of_each[known] > 0).all():
-            return None
-        fitted = RowSum.fit([counts[row] for row in rows.tolist()], labels, Objective.parse(objective).is_rate)
-        if fitted is None:
-            return None
-        cost_sum = CostSum(fitted[0], deviation=1.0)
-        expected = np.full(len(counts), np.nan)
-        expected[rows] = rounded(fitted[1])
-        errors = np.nan_to_num(np.log(of_each[known] / expected[places[known]]), nan=np.inf)
-        found = cls(cost_sum, rows, labels, expected[rows], errors)
-        farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
-        if not np.isfinite(farthest):  # too many predictions are not above 0
-            return None
-        deviation = max(deviation_covering(farthest), ROUNDING)
-        return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
-
-    def error(self, rows: NDArray[np.intp]) -> float:
-        """Return the mean absolute error of the leave-one-out predictions for some of the texts."""
-        of_these = np.isin(self.rows, rows)
-        return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
-
-    def _levels(self, deviation: float) -> list[float]:
-        """Return calibrated levels, or ``LEVELS`` unchanged if labels equal their sums up to rounding."""
-        if deviation <= ROUNDING:
-            return list(map(float, LEVELS))
-        return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]
+    texts, rows = np.flatnonzero(np.isfinite(labels)), np.flatnonzero(np.isfinite(labels_of_rows))
+    if not (labels_of_rows[rows] > 0).all():
+        return None
+    fitted = RowSum.fit([counts[text] for text in texts.tolist()], labels[texts], Objective.parse(objective).is_rate)
+    if fitted is None:
+        return None
+    row_sum, left_out = fitted
+    expected = np.full(len(counts), np.nan)
+    expected[texts] = rounded(left_out)
+    errors = np.nan_to_num(np.log(labels_of_rows[rows] / expected[places[rows]]), nan=np.inf)
+    farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
+    if not np.isfinite(farthest):  # too many predictions are not above 0
+        return None
+    deviation = max(deviation_covering(farthest), ROUNDING)
+    if deviation <= ROUNDING:  # labels equal their sums up to rounding
+        return CostSum(row_sum, deviation, list(map(float, LEVELS))), expected
+    return CostSum(row_sum, deviation, fit_calibration({"": norm.cdf(errors / deviation)})[""]), expected
