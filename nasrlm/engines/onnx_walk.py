@@ -9,15 +9,12 @@ T number tokens, V vocabulary, D width, H heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
-
 import numpy as np
 from torch import nn
 
 from nasrlm.engines.onnx_builder import DOUBLE, FLOAT, INT32, INT64, OnnxBuilder, Signature
 from nasrlm.model.decoder import FORBIDDEN, Decoder
-from nasrlm.model.layers import DecoderLayer
+from nasrlm.model.layers import DecoderLayer, decoder_layers
 from nasrlm.model.number import NEGATIVE
 
 
@@ -44,7 +41,7 @@ class _Walk:
 
     def __init__(self, decoder: Decoder, graph: OnnxBuilder) -> None:
         self.decoder, self.graph = decoder, graph
-        self.layers = list(cast(Iterator[DecoderLayer], iter(decoder.layers)))
+        self.layers = decoder_layers(decoder.layers)
         self.head = self.layers[0].num_heads, decoder.config.width // self.layers[0].num_heads
         self.memory = [self._remember(layer) for layer in self.layers]
         self.level = self._reshape("levels", 0, -1)

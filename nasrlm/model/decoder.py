@@ -7,8 +7,7 @@ N texts, L text tokens, R rows per text, T number tokens, D width, H heads, V vo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, cast
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -16,27 +15,10 @@ from torch import Tensor, nn
 
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.encoded import Encoded
-from nasrlm.model.layers import DecoderLayer, split_heads
+from nasrlm.model.layers import DecoderLayer, Memory, decoder_layers
 from nasrlm.model.number import NumberCode
 
 FORBIDDEN = -1e4  # logit of a token that the grammar forbids; its probability is 0
-
-
-class Memory(NamedTuple):
-    """Keys and values of the encoded texts for cross-attention in every layer, shared by all rows of a text."""
-
-    keys: list[Tensor]  # (N, H, L, D/H)
-    values: list[Tensor]
-    mask: Tensor  # (N, 1, 1, L) bool, True where there is text
-
-    @classmethod
-    def of(cls, layers: nn.ModuleList, encoded: Encoded) -> Memory:
-        """Compute the keys and values of encoded texts for every decoder layer."""
-        pairs = [
-            split_heads(layer.memory(encoded.states), 2, layer.num_heads)
-            for layer in cast(Iterator[DecoderLayer], iter(layers))
-        ]
-        return cls([k for k, _ in pairs], [v for _, v in pairs], encoded.mask)
 
 
 class Decoder(nn.Module):
@@ -62,24 +44,24 @@ class Decoder(nn.Module):
         for embedding in (self.objectives, self.tokens, self.positions):
             nn.init.normal_(embedding.weight, std=0.02)
 
-    def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+    def forward(self, memories: Sequence[Memory], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """Return (N, R, T, V) logits of all number tokens, given those before (teacher forcing)."""
         N, R, T = numbers.shape
         x = self.positions.weight + self.objectives(objectives)[:, :, None, :]
         x = torch.cat([x[:, :, :1], x[:, :, 1:] + self.tokens(numbers[:, :, :-1])], dim=2)
         x = self.dropout(x.reshape(N, R * T, -1))
         mask = _row_mask(visible, T)
-        for layer, keys, values in zip(self.layers, memory.keys, memory.values, strict=True):
-            x = layer(x, mask, keys, values, memory.mask)
+        for layer, memory in zip(self.layers, memories, strict=True):
+            x = layer(x, mask, memory)
         return self.head(self.norm(x)).reshape(N, R, T, -1)
 
-    def remember(self, encoded: Encoded) -> Memory:
+    def remember(self, encoded: Encoded) -> list[Memory]:
         """Return the keys and values of encoded texts for every layer."""
-        return Memory.of(self.layers, encoded)
+        return [layer.remember(encoded) for layer in decoder_layers(self.layers)]
 
     def step(
         self,
-        memory: Memory,
+        memories: Sequence[Memory],
         objectives: Tensor,
         position: int,
         tokens: Tensor | None,
@@ -88,7 +70,7 @@ class Decoder(nn.Module):
         """Compute the logits of the next token of each row; a row attends to its own past in the cache, not to others.
 
         Args:
-            memory: of N texts.
+            memories: of N texts, by layer.
             objectives: (N, R) ids.
             position: of the token to predict, 0 to T-1.
             tokens: (N, R) ids at ``position - 1``; None at position 0.
@@ -101,14 +83,11 @@ class Decoder(nn.Module):
         x = self.objectives(objectives) + self.positions.weight[position]
         if tokens is not None:
             x = x + self.tokens(tokens)
-        for index, layer in enumerate(self._layers()):
+        for index, (layer, memory) in enumerate(zip(decoder_layers(self.layers), memories, strict=True)):
             past = cache[index] if index < len(cache) else None
-            x, present = layer.step(x, past, memory.keys[index], memory.values[index], memory.mask)
+            x, present = layer.step(x, past, memory)
             cache[index : index + 1] = [present]
         return self.head(self.norm(x))
-
-    def _layers(self) -> Iterator[DecoderLayer]:
-        return cast(Iterator[DecoderLayer], iter(self.layers))
 
 
 def _row_mask(visible: Tensor, T: int) -> Tensor:

@@ -10,12 +10,14 @@ N texts, L text tokens, M objectives, Q levels, T number tokens, D width, V voca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from nasrlm.model.decoder import Memory
 from nasrlm.model.encoded import Encoded
 from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.layers import Memory
 from nasrlm.model.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
 
@@ -33,11 +35,11 @@ def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tens
     Returns:
         (N, M, Q) float64, in the objectives' own units. Cost: T decoder steps for all rows together.
     """
-    memory = model.decoder.remember(encoded)
+    memories = model.decoder.remember(encoded)
     N, (M, Q) = len(encoded.states), levels.shape[-2:]
     rows = objectives[:, None].expand(M, Q).reshape(1, M * Q).expand(N, M * Q)
     level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
-    tokens, level = _walk(model, memory, rows, level, cache=[])
+    tokens, level = _walk(model, memories, rows, level, cache=[])
     return numbers_at(model.code, tokens, level).reshape(N, M, Q)
 
 
@@ -64,7 +66,7 @@ def joint_samples(
     Returns:
         (N, M, S) float64. Cost: M * T decoder steps for all samples together.
     """
-    memory = model.decoder.remember(encoded)
+    memories = model.decoder.remember(encoded)
     N, M, S = levels.shape
     device = objectives.device
     is_known = known.isfinite()
@@ -74,7 +76,7 @@ def joint_samples(
     for m in range(M):
         rows = objectives[m].expand(N, S)
         forced = torch.from_numpy(ids[:, m]).to(device), is_known[:, m].to(device)
-        tokens, level = _walk(model, memory, rows, levels[:, m].to(device).double(), cache, forced, temperature)
+        tokens, level = _walk(model, memories, rows, levels[:, m].to(device).double(), cache, forced, temperature)
         drawn.append(torch.where(is_known[:, m, None], known[:, m, None], numbers_at(model.code, tokens, level)))
     return torch.stack(drawn, dim=1)
 
@@ -122,8 +124,8 @@ def cumulative_probabilities(
     ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
     numbers = torch.from_numpy(ids).to(objectives.device)
     alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
-    memory = model.decoder.remember(encoded)
-    probabilities = model.decode(memory, objectives.expand(N, M), numbers, alone).exp().double()
+    memories = model.decoder.remember(encoded)
+    probabilities = model.decode(memories, objectives.expand(N, M), numbers, alone).exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
     low, high = code.cells(ids)
@@ -137,7 +139,7 @@ def cumulative_probabilities(
 
 def _walk(
     model: RegressionLanguageModel,
-    memory: Memory,
+    memories: Sequence[Memory],
     rows: Tensor,
     level: Tensor,
     cache: list[tuple[Tensor, Tensor]],
@@ -153,7 +155,7 @@ def _walk(
     sign = torch.full_like(rows, POSITIVE)
     chosen: list[Tensor] = []
     for position in range(model.code.length):
-        logits = decoder.step(memory, rows, position, tokens, cache).float()
+        logits = decoder.step(memories, rows, position, tokens, cache).float()
         allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # probability 0 at any temperature
         probabilities = (allowed / temperature).log_softmax(-1).double().exp()
         cumulative = probabilities.cumsum(-1)

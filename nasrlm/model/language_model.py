@@ -7,12 +7,15 @@ N texts, L text tokens, R rows per text, T number tokens, D width, V vocabulary 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from nasrlm.model.config import COMPACT, ModelConfig
-from nasrlm.model.decoder import Decoder, Memory, masked_log_softmax
+from nasrlm.model.decoder import Decoder, masked_log_softmax
 from nasrlm.model.encoder import Encoder
+from nasrlm.model.layers import Memory
 from nasrlm.model.number import NumberCode
 from nasrlm.model.point_decoder import PointDecoder
 from nasrlm.model.readout import Readouts
@@ -71,8 +74,8 @@ class RegressionLanguageModel(nn.Module):
         """
         return self.decode(self.decoder.remember(self.encoder(text_ids)), objectives, numbers, visible)
 
-    def decode(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """Compute log-probabilities as ``forward`` does, for texts encoded before, which ``memory`` holds."""
-        logits = self.decoder(memory, objectives, numbers, visible)
+    def decode(self, memories: Sequence[Memory], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+        """Compute log-probabilities as ``forward`` does, for texts encoded before, which ``memories`` hold."""
+        logits = self.decoder(memories, objectives, numbers, visible)
         allowed = self.decoder.grammar[numbers[..., :1], torch.arange(self.code.length, device=numbers.device)]
         return masked_log_softmax(logits, allowed)

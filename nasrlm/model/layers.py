@@ -5,11 +5,15 @@ N texts, L text tokens, R numbers per text, T tokens of a number, D width, H hea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nasrlm.model.config import ModelConfig
+from nasrlm.model.encoded import Encoded
 
 
 class EncoderLayer(nn.Module):
@@ -32,6 +36,14 @@ class EncoderLayer(nn.Module):
         return x + self.dropout(self.mlp(x))
 
 
+class Memory(NamedTuple):
+    """Keys and values of encoded texts for the cross-attention of one layer, shared by all rows of a text."""
+
+    keys: Tensor  # (N, H, L, D/H)
+    values: Tensor
+    mask: Tensor  # (N, 1, 1, L) bool, True where there is text
+
+
 class DecoderLayer(nn.Module):
     """Self-attention over number tokens, cross-attention to the text, gated MLP."""
 
@@ -49,16 +61,21 @@ class DecoderLayer(nn.Module):
         self.mlp = GatedMLP(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor, keys: Tensor, values: Tensor, text_mask: Tensor) -> Tensor:
+    def remember(self, encoded: Encoded) -> Memory:
+        """Compute the keys and values of encoded texts."""
+        keys, values = split_heads(self.memory(encoded.states), 2, self.num_heads)
+        return Memory(keys, values, encoded.mask)
+
+    def forward(self, x: Tensor, mask: Tensor, memory: Memory) -> Tensor:
         """Map (N, R*T, D) to (N, R*T, D)."""
         q, k, v = split_heads(self.qkv(self.self_norm(x)), 3, self.num_heads)
         attended = attend(q, k, v, mask)
         x = x + self.dropout(self.self_out(merge_heads(attended)))
-        x = x + self.dropout(self._read(x, keys, values, text_mask))
+        x = x + self.dropout(self._read(x, memory))
         return x + self.dropout(self.mlp(x))
 
     def step(
-        self, x: Tensor, past: tuple[Tensor, Tensor] | None, keys: Tensor, values: Tensor, text_mask: Tensor
+        self, x: Tensor, past: tuple[Tensor, Tensor] | None, memory: Memory
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Process one token of (N, R, D) rows, each attending to its own past of (N*R, H, t, D/H) keys and values."""
         N, R, D = x.shape
@@ -67,12 +84,17 @@ class DecoderLayer(nn.Module):
             k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
         attended = attend(q, k, v, None)
         x = x + self.self_out(merge_heads(attended).reshape(N, R, D))
-        x = x + self._read(x, keys, values, text_mask)
+        x = x + self._read(x, memory)
         return x + self.mlp(x), (k, v)
 
-    def _read(self, x: Tensor, keys: Tensor, values: Tensor, text_mask: Tensor) -> Tensor:
+    def _read(self, x: Tensor, memory: Memory) -> Tensor:
         (q,) = split_heads(self.query(self.cross_norm(x)), 1, self.num_heads)
-        return self.cross_out(merge_heads(attend(q, keys, values, text_mask)))
+        return self.cross_out(merge_heads(attend(q, *memory)))
+
+
+def decoder_layers(layers: nn.ModuleList) -> list[DecoderLayer]:
+    """Return the layers of a decoder with their type."""
+    return list(cast(Iterator[DecoderLayer], iter(layers)))
 
 
 class GatedMLP(nn.Module):

@@ -7,6 +7,8 @@ N texts, L text tokens, R rows per text, T number tokens, D width, V vocabulary 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -15,9 +17,8 @@ from torch import Tensor, nn
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import deviation_of
 from nasrlm.model.config import ModelConfig
-from nasrlm.model.decoder import Memory
 from nasrlm.model.encoded import Encoded
-from nasrlm.model.layers import DecoderLayer
+from nasrlm.model.layers import DecoderLayer, Memory, decoder_layers
 from nasrlm.model.number import NumberCode
 from nasrlm.objective import MAX_LABEL
 
@@ -74,17 +75,17 @@ class PointDecoder(nn.Module):
         """Return (N, R) standardised predictions, each from its prompt and the text alone."""
         return self._points(self.remember(encoded), objectives)
 
-    def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+    def forward(self, memories: Sequence[Memory], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """Return (N, R, T, V) logits of the points as number tokens; ``numbers`` and ``visible`` have no effect."""
-        return self._logits(self._spelled(memory, objectives))
+        return self._logits(self._spelled(memories, objectives))
 
-    def remember(self, encoded: Encoded) -> Memory:
+    def remember(self, encoded: Encoded) -> list[Memory]:
         """Return the keys and values of encoded texts for every layer."""
-        return Memory.of(self.layers, encoded)
+        return [layer.remember(encoded) for layer in decoder_layers(self.layers)]
 
     def step(
         self,
-        memory: Memory,
+        memories: Sequence[Memory],
         objectives: Tensor,
         position: int,
         tokens: Tensor | None,
@@ -92,21 +93,21 @@ class PointDecoder(nn.Module):
     ) -> Tensor:
         """Return (N, R, V) logits of the next token, as ``Decoder.step``; the cache holds the points' tokens."""
         if position == 0:
-            spelled = self._spelled(memory, objectives)
+            spelled = self._spelled(memories, objectives)
             cache[:] = [(spelled, spelled)]
         return self._logits(cache[0][0][..., position])
 
-    def _points(self, memory: Memory, objectives: Tensor) -> Tensor:
+    def _points(self, memories: Sequence[Memory], objectives: Tensor) -> Tensor:
         x = self.dropout(self.positions.weight[0] + self.objectives(objectives))
         alone = torch.eye(objectives.shape[1], dtype=torch.bool, device=objectives.device)[None, None]
-        for layer, keys, values in zip(self.layers, memory.keys, memory.values, strict=True):
-            x = layer(x, alone, keys, values, memory.mask)
+        for layer, memory in zip(self.layers, memories, strict=True):
+            x = layer(x, alone, memory)
         return self.head(self.norm(x))[..., 0].float()
 
-    def _spelled(self, memory: Memory, objectives: Tensor) -> Tensor:
+    def _spelled(self, memories: Sequence[Memory], objectives: Tensor) -> Tensor:
         """Return (N, R, T) number ids of the points in the objectives' own units; each objective is computed once."""
         asked, row = torch.unique(objectives, return_inverse=True)
-        points = self._points(memory, asked.expand(len(objectives), -1)).gather(1, row).double()
+        points = self._points(memories, asked.expand(len(objectives), -1)).gather(1, row).double()
         values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
         ids = self.code.encode(values.ravel()).reshape(*values.shape, self.code.length)
         return torch.from_numpy(ids).to(objectives.device)
