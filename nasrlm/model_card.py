@@ -25,7 +25,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import README, UNTITLED
 from nasrlm.evaluation import COLUMNS, Evaluation
 from nasrlm.training.config import TrainConfig
-from nasrlm.training.train import TrainResult
+from nasrlm.training.run import TrainResult
 
 
 def release(

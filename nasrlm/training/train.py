@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from nasrlm.calibration import MIN_TEXTS, fit_calibration, num_texts
+from nasrlm.calibration import MIN_TEXTS, Calibration, fit_calibration, num_texts
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import UNTITLED
 from nasrlm.examples import Examples
@@ -28,8 +28,6 @@ from nasrlm.training.log import TrainLog
 from nasrlm.training.processes import is_first_process
 from nasrlm.training.run import TrainingRun, TrainResult, scores_of
 from nasrlm.training.run_state import NOT_IDENTITY
-
-__all__ = ["TrainResult", "calibration_caveats", "train"]
 
 EVALUATIONS = 5  # on valid rows while the encoder of a space is trained
 WARMUP = 0.05  # share of its steps with a rising learning rate
@@ -96,21 +94,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     for space, run in runs.items():
         _warn_unless_judged(run, f" of {space}")
     results = {space: run.finish() for space, run in runs.items()}
-    common = initial.model.encoder
-    learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
-    sums = {
-        space: x for space, x in initial.sums_by_space.items() if space not in learned
-    }  # those of learned spaces were compared with the old encoder
-    checkpoint = replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
-    predictor = Predictor(checkpoint)
-    of_all = dict.fromkeys(initial.objectives, ())  # calibration of a checkpoint that has learned a single space
-    by_space = dict(initial.calibration_by_space) or dict.fromkeys(initial.spaces, of_all)
-    for space, rows in parts.items():
-        valid = rows.split("valid")
-        scores = scores_of(predictor.of_space(space), valid)
-        calibration = fit_calibration(scores, dict.fromkeys(scores, valid.texts))
-        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder do not apply to this one
-        by_space[space] = {**dict.fromkeys(known, ()), **calibration}
+    checkpoint = _with_encoders(initial, results)
     steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
     tau = float(np.mean([result.valid_tau for result in results.values()]))
     card = {
@@ -123,10 +107,35 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
         "measured_spaces": sorted({*initial.measured_spaces, *examples.measured_spaces()}),
         "encoders": {space: {"steps": x.steps, "valid_tau": x.valid_tau} for space, x in results.items()},
     }
-    checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)
+    checkpoint = replace(checkpoint, calibration_by_space=_calibrated(checkpoint, parts), card=card)
     if is_first_process():
         checkpoint.save_pretrained(config.out / "checkpoint", UNTITLED)
     return TrainResult(checkpoint, tau, steps, seconds, any(result.out_of_patience for result in results.values()))
+
+
+def _with_encoders(initial: Checkpoint, results: Mapping[str, TrainResult]) -> Checkpoint:
+    """Return the checkpoint with encoders learned by runs of spaces, without these spaces' sums of costs.
+
+    The sums were chosen by comparison with the old encoders.
+    """
+    common = initial.model.encoder
+    learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
+    sums = {space: x for space, x in initial.sums_by_space.items() if space not in learned}
+    return replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
+
+
+def _calibrated(checkpoint: Checkpoint, parts: Mapping[str, Examples]) -> Mapping[str, Calibration]:
+    """Return calibrations by space, anew for spaces in ``parts``: on their valid rows, with their own encoders."""
+    predictor = Predictor(checkpoint)
+    of_all = dict.fromkeys(checkpoint.objectives, ())  # calibration of a checkpoint that has learned a single space
+    by_space = dict(checkpoint.calibration_by_space) or dict.fromkeys(checkpoint.spaces, of_all)
+    for space, rows in parts.items():
+        valid = rows.split("valid")
+        scores = scores_of(predictor.of_space(space), valid)
+        calibration = fit_calibration(scores, dict.fromkeys(scores, valid.texts))
+        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder do not apply to this one
+        by_space[space] = {**dict.fromkeys(known, ()), **calibration}
+    return by_space
 
 
 def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:

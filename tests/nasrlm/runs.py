@@ -9,8 +9,7 @@ import torch
 
 from nasrlm.model.config import COMPACT
 from nasrlm.training.config import TrainConfig
-from nasrlm.training.run import TrainingRun
-from nasrlm.training.train import TrainResult
+from nasrlm.training.run import TrainingRun, TrainResult
 from tests.nasrlm.scenes import SIZES, layer_examples
 
 

@@ -16,9 +16,9 @@ import torch
 
 from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.interruption import interrupts_wait
-from nasrlm.training.run import TrainingRun
+from nasrlm.training.run import TrainingRun, TrainResult
 from nasrlm.training.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS, write_state
-from nasrlm.training.train import TrainResult, train
+from nasrlm.training.train import train
 from tests.nasrlm.runs import Killed, config, killed_in, log_of, weights_of
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
