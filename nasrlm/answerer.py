@@ -170,27 +170,28 @@ class Answerer:
 
         If ``summed`` is None, ``read`` is used for sums too. Costs of texts that a sum does not cover are spelled.
         """
-        columns, readouts = torch.arange(len(objectives)), self.model.readouts
-        adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
-        is_read = torch.zeros_like(adds_up) if readouts is None else readouts.hold(objectives).cpu()
-        parts = columns[~is_read & ~adds_up], columns[is_read], columns[adds_up]
-        if len(parts[0]) == len(columns):
-            return spelled(columns)
+        readouts = self.model.readouts
+        is_sum = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
+        is_read = torch.zeros_like(is_sum) if readouts is None else readouts.hold(objectives).cpu()
+        to_spell, to_read, to_add = (x.nonzero()[:, 0] for x in (~is_read & ~is_sum, is_read, is_sum))
+        if len(to_spell) == len(objectives):
+            return spelled(to_spell)
         answers: list[Tensor] = []
-        if len(parts[0]):
-            answers.append(spelled(parts[0]))
-        if readouts is not None and len(parts[1]):
+        if len(to_spell):
+            answers.append(spelled(to_spell))
+        if readouts is not None and len(to_read):
             with torch.inference_mode():
-                readings = readouts(self.summaries(encoded), objectives[parts[1]], encoded.texts)
-                answers.append(read(parts[1], readings.cpu()))
-        if len(parts[2]):
-            sums = [self.sums[x] for x in objectives[parts[2]].tolist()]
+                readings = readouts(self.summaries(encoded), objectives[to_read], encoded.texts)
+                answers.append(read(to_read, readings.cpu()))
+        if len(to_add):
+            sums = [self.sums[x] for x in objectives[to_add].tolist()]
             readings, known = read_sums(sums, encoded.texts)
-            answers.append((summed or read)(parts[2], readings))
+            added = (summed or read)(to_add, readings)
             if not known.all():
-                rest = spelled(parts[2]).cpu()
-                answers[-1] = torch.where(known.reshape(*known.shape, *[1] * (rest.ndim - 2)), answers[-1], rest)
-        return torch.cat(answers, dim=1)[:, torch.cat(parts).argsort()]
+                rest = spelled(to_add).cpu()
+                added = torch.where(known.reshape(*known.shape, *[1] * (rest.ndim - 2)), added, rest)
+            answers.append(added)
+        return torch.cat(answers, dim=1)[:, torch.cat([to_spell, to_read, to_add]).argsort()]
 
 
 def _in_slices(levels: Tensor, spell: Callable[[Tensor], Tensor]) -> Tensor:
