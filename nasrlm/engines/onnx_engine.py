@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nasrlm.engines.onnx_encoder import encoder_model
@@ -22,8 +23,6 @@ from nasrlm.model.encoder import Encoder
 from nasrlm.model.language_model import RegressionLanguageModel
 
 ERRORS_ONLY = 3  # ONNX Runtime's log level
-ENCODER, WALK = range(2)
-_MAKING = Lock()  # for creating sessions, which several threads may request at once
 
 
 class OnnxEngine:
@@ -42,16 +41,12 @@ class OnnxEngine:
         assert isinstance(model.decoder, Decoder), "why_not_onnx comes first"
         self.num_workers = torch.get_num_threads()
         self._code = model.code
-        self._models = encoder_model(model.encoder, int8=int8), walk_model(model.decoder, int8=int8)
-        self._sessions: dict[int, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without sessions, which cannot be copied; they are recreated when first needed."""
-        return vars(self) | {"_sessions": {}}
+        self._encoder = _OnnxModel(encoder_model(model.encoder, int8=int8))
+        self._walk = _OnnxModel(walk_model(model.decoder, int8=int8))
 
     def encode(self, text_ids: Tensor) -> Tensor:
         """Encode texts to (N, S, D) states."""
-        (states,) = self._session(ENCODER).run(None, {"text_ids": text_ids.numpy()})
+        (states,) = self._encoder.run({"text_ids": text_ids.numpy()})
         return torch.from_numpy(states)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
@@ -64,15 +59,9 @@ class OnnxEngine:
             "objectives": objectives.numpy(),
             "levels": np.ascontiguousarray(ascending.numpy()),
         }
-        tokens, rest = (torch.from_numpy(part) for part in self._session(WALK).run(None, inputs))
+        tokens, rest = (torch.from_numpy(part) for part in self._walk.run(inputs))
         values = numbers_at(self._code, tokens, rest).reshape(shape)
         return torch.empty_like(values).scatter_(-1, order, values)
-
-    def _session(self, part: int) -> Any:
-        with _MAKING:
-            if part not in self._sessions:
-                self._sessions[part] = _session(self._models[part])
-            return self._sessions[part]
 
 
 def why_not_onnx(model: RegressionLanguageModel) -> str | None:
@@ -83,6 +72,25 @@ def why_not_onnx(model: RegressionLanguageModel) -> str | None:
     if not isinstance(model.decoder, Decoder):
         return f"the head {model.config.head}"
     return None if device == "cpu" else f"a model on {device}"
+
+
+class _OnnxModel:
+    """A model whose session, which several threads may share, is made when first needed; copies make their own."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model, self._making = model, Lock()
+        self._session: Any = None
+
+    def __reduce__(self) -> tuple[type[_OnnxModel], tuple[bytes]]:
+        return _OnnxModel, (self._model,)  # sessions cannot be copied
+
+    def run(self, inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the outputs for inputs by name."""
+        with self._making:
+            if self._session is None:
+                self._session = _session(self._model)
+        outputs: list[NDArray[Any]] = self._session.run(None, inputs)
+        return outputs
 
 
 def _session(model: bytes) -> Any:
