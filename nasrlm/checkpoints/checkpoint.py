@@ -39,7 +39,7 @@ from nasrlm.model.cost_sum import CostSums
 from nasrlm.model.devices import torch_device
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
-from nasrlm.model.space_encoders import Changes, as_bytes, of_bytes, save_changes, with_changes
+from nasrlm.model.space_encoders import Changes, stored_changes, with_changes
 from nasrlm.named_spaces import file_and_class, known_as
 from nasrlm.text.tokenizer import TextTokenizer
 
@@ -79,12 +79,6 @@ class Checkpoint:
         sizes = f"{len(self.objectives)} objectives, {len(self.spaces)} spaces, {count:,} parameters"
         return f"Checkpoint({sizes}; see objectives, spaces, card)"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"encoders": {space: as_bytes(changes) for space, changes in self.encoders.items()}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
-
     def of_space(self, space: str) -> Checkpoint:
         """Return the checkpoint for networks of one space, with the space's calibration, sums and encoder, if any."""
         space = known_as(space, self.spaces)
@@ -105,8 +99,7 @@ class Checkpoint:
         calibrations = {"": self.calibration, **self.calibration_by_space}
         levels = [[space, sorted(x.items())] for space, x in sorted(calibrations.items())]
         digest.update(to_json([self.objectives, levels]).encode())
-        own = {f"{space}/{name}": x for space, changes in self.encoders.items() for name, x in changes.items()}
-        for name, weights in (*self.model.state_dict().items(), *sorted(own.items())):
+        for name, weights in (*self.model.state_dict().items(), *sorted(stored_changes(self.encoders).items())):
             digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
             digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         if sums := self._stored_sums():
@@ -208,7 +201,7 @@ class Checkpoint:
         self.tokenizer.save(folder / "tokenizer.json")
         save_file(self._stored_weights(), folder / "model.safetensors")
         if self.encoders:
-            save_changes(folder / SPACES_FILE, self.encoders)
+            save_file(stored_changes(self.encoders), folder / SPACES_FILE)
         for name in WEIGHT_FILES:
             if (folder / name).exists():
                 make_readable(folder / name)

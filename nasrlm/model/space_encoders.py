@@ -9,32 +9,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.tensor_file import LARGEST_WEIGHT, check_numbers, read_tensors
 
-# By name of the encoder's weights: 8-bit changes of each, and, with UNIT appended to the name, their scale.
-Changes = Mapping[str, Tensor]
-
-UNIT = ".unit"
+UNIT = ".unit"  # ending of a unit's name in a file
 EIGHT_BITS = torch.float8_e4m3fn
 LARGEST = torch.finfo(EIGHT_BITS).max
 
 
+class Change(NamedTuple):
+    """The change of one tensor of weights."""
+
+    numbers: Tensor  # of ``EIGHT_BITS``, viewed as bytes, because torch cannot unpickle such floats
+    unit: Tensor  # () that the numbers are multiplied by
+
+    @classmethod
+    def of(cls, difference: Tensor) -> Change:
+        """Round a difference, which is not 0 everywhere."""
+        unit = difference.abs().max() / LARGEST
+        return cls((difference / unit).to(EIGHT_BITS).view(torch.uint8), unit)
+
+    def difference(self) -> Tensor:
+        """Return the rounded difference."""
+        return self.numbers.view(EIGHT_BITS).float() * self.unit
+
+
+Changes = Mapping[str, Change]  # by name of the encoder's weights
+
+
 def changes_of(own: nn.Module, common: nn.Module) -> Changes:
     """Return the changes that turn ``common`` into ``own``, up to rounding; unchanged weights are left out."""
-    result: dict[str, Tensor] = {}
     before = common.state_dict()
-    for name, weights in own.state_dict().items():
-        change = (weights.cpu() - before[name].cpu()).detach()
-        if change.any():
-            unit = change.abs().max() / LARGEST
-            result[name], result[name + UNIT] = (change / unit).to(EIGHT_BITS), unit
-    return result
+    differences = {name: (x.cpu() - before[name].cpu()).detach() for name, x in own.state_dict().items()}
+    return {name: Change.of(difference) for name, difference in differences.items() if difference.any()}
 
 
 def with_changes(model: RegressionLanguageModel, changes: Changes) -> RegressionLanguageModel:
@@ -43,41 +55,39 @@ def with_changes(model: RegressionLanguageModel, changes: Changes) -> Regression
     weights = changed.encoder.state_dict()
     with torch.no_grad():
         for name, change in changes.items():
-            if not name.endswith(UNIT):
-                weights[name] += (change.float() * changes[name + UNIT]).to(weights[name].device)
+            weights[name] += change.difference().to(weights[name].device)
     return changed
 
 
-def as_bytes(changes: Changes) -> Changes:
-    """View 8-bit floats as bytes, because torch cannot unpickle such floats; ``of_bytes`` is the inverse."""
-    return {name: x.view(torch.uint8) if x.dtype == EIGHT_BITS else x for name, x in changes.items()}
-
-
-def of_bytes(changes: Changes) -> Changes:
-    """View bytes as 8-bit floats again: the inverse of ``as_bytes``."""
-    return {name: x.view(EIGHT_BITS) if x.dtype == torch.uint8 else x for name, x in changes.items()}
-
-
-def save_changes(path: Path, encoders: Mapping[str, Changes]) -> None:
-    """Write the changes of every space's encoder to one safetensors file."""
-    save_file({f"{space}/{name}": x for space, changes in encoders.items() for name, x in changes.items()}, path)
+def stored_changes(encoders: Mapping[str, Changes]) -> dict[str, Tensor]:
+    """Return the changes of every space's encoder as they are stored in one safetensors file."""
+    stored: dict[str, Tensor] = {}
+    for space, changes in encoders.items():
+        for name, change in changes.items():
+            stored[f"{space}/{name}"] = change.numbers.view(EIGHT_BITS)
+            stored[f"{space}/{name}{UNIT}"] = change.unit
+    return stored
 
 
 def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
-    """Read a file that ``save_changes`` wrote.
+    """Read a file of ``stored_changes``.
 
     Raises:
         ValueError: the file is broken or does not fit the model.
     """
     stored = read_tensors(path)
     weights = model.encoder.state_dict()
-    result: dict[str, dict[str, Tensor]] = {}
     for key, tensor in stored.items():
-        space, _, name = key.rpartition("/")
+        name = key.rpartition("/")[2]
         changed = name.removesuffix(UNIT)
         want = () if name.endswith(UNIT) else tuple(weights[name].shape) if name in weights else None
-        if changed not in weights or tuple(tensor.shape) != want or f"{space}/{changed}{UNIT}" not in stored:
+        if changed not in weights or tuple(tensor.shape) != want or f"{key.removesuffix(UNIT)}{UNIT}" not in stored:
             raise ValueError(f"{path}: expected changes of the encoder's weights, got {key} of {tuple(tensor.shape)}.")
         check_numbers(path, key, tensor, LARGEST_WEIGHT)
-        result.setdefault(space, {})[name] = tensor
+    result: dict[str, dict[str, Change]] = {}
+    for key, tensor in stored.items():
+        if not key.endswith(UNIT):
+            space, _, name = key.rpartition("/")
+            change = Change(tensor.to(EIGHT_BITS).view(torch.uint8), stored[f"{key}{UNIT}"])
+            result.setdefault(space, {})[name] = change
     return result
