@@ -230,47 +230,42 @@ class Checkpoint:
         folder = folder_or_released(folder)
         tokenizer, config = read_tokenizer(folder), read_config(folder)
         try:
-            objectives, card = objectives_of_json(config["objectives"]), dict(config["card"])
-            calibration = read_calibration(config["calibration"])
-            by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
-            sums = sums_of_json(config.get("sums", {}), objectives)
-            stored = config.get("sums_by_space", {})
-            sums_by_space = {space: sums_of_json(of_space, objectives) for space, of_space in stored.items()}
-            having_encoders = set(map(str, config.get("encoders", [])))
-            code = NumberCode(**config["number_code"])
-            sizes = ModelConfig(**config["model"])
-            if sizes.backbone != COMPACT and not sizes.backbone_sizes:
-                raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
-            if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
-                raise ValueError("readouts of an earlier version; adapt again")
-            model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
+            untrained, own_encoders = cls._of_config(config, tokenizer), set(map(str, config.get("encoders", [])))
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:
             # RuntimeError: torch has no memory for these sizes.
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
+        model = untrained.model
         try:
-            weight_bits = load_weights(model, len(objectives), folder / "model.safetensors")
-            encoders = load_encoders(having_encoders, folder / SPACES_FILE, model)
+            weight_bits = load_weights(model, len(untrained.objectives), folder / "model.safetensors")
+            encoders = load_encoders(own_encoders, folder / SPACES_FILE, model)
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
-        texts = tokenizer.limited(sizes.token_limit)
-        loaded = cls(
-            model,
-            texts,
-            objectives,
-            calibration=calibration,
-            card=card,
-            calibration_by_space=by_space,
-            encoders=encoders,
-            sums=sums,
-            sums_by_space=sums_by_space,
-            weight_bits=weight_bits,
-        )
-        if both := loaded.read_off.intersection([*sums, *(name for x in sums_by_space.values() for name in x)]):
+        loaded = replace(untrained, encoders=encoders, weight_bits=weight_bits)
+        sums = [*loaded.sums, *(name for of_space in loaded.sums_by_space.values() for name in of_space)]
+        if both := loaded.read_off.intersection(sums):
             raise CheckpointError(
                 f"{folder}: expected {', '.join(sorted(both))} to have either a readout or a sum of costs, got both."
             )
         return loaded
+
+    @classmethod
+    def _of_config(cls, config: Mapping[str, Any], tokenizer: TextTokenizer) -> Checkpoint:
+        """Return the checkpoint that a ``config.json`` describes, with random weights and no encoders of spaces."""
+        objectives, card = objectives_of_json(config["objectives"]), dict(config["card"])
+        calibration = read_calibration(config["calibration"])
+        by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
+        sums = sums_of_json(config.get("sums", {}), objectives)
+        sums_by_space = {space: sums_of_json(x, objectives) for space, x in config.get("sums_by_space", {}).items()}
+        code = NumberCode(**config["number_code"])
+        sizes = ModelConfig(**config["model"])
+        if sizes.backbone != COMPACT and not sizes.backbone_sizes:
+            raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
+        if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
+            raise ValueError("readouts of an earlier version; adapt again")
+        model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
+        limited = tokenizer.limited(sizes.token_limit)
+        return cls(model, limited, objectives, calibration, card, by_space, sums=sums, sums_by_space=sums_by_space)
 
 
 def round_weights(model: RegressionLanguageModel) -> None:
