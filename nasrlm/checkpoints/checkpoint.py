@@ -23,16 +23,21 @@ from nasrlm.checkpoints.files import (
     FORMAT_VERSION,
     READS,
     READS_SUMS,
-    SPACES_FILE,
-    WEIGHT_FILES,
     load_encoders,
     load_weights,
     objectives_of_json,
     read_config,
-    replace_folder,
     sums_of_json,
 )
-from nasrlm.checkpoints.folder import README, CheckpointError, folder_or_released, read_tokenizer
+from nasrlm.checkpoints.folder import (
+    README,
+    SPACES_FILE,
+    WEIGHT_FILES,
+    CheckpointError,
+    folder_or_released,
+    read_tokenizer,
+    replace_folder,
+)
 from nasrlm.files import make_readable, to_json
 from nasrlm.model.config import COMPACT, ModelConfig
 from nasrlm.model.cost_sum import CostSums

@@ -1,19 +1,15 @@
-"""The files of a checkpoint's folder: how they are replaced, read and checked."""
+"""Read and check the files of a checkpoint."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
-from nasrlm.checkpoints.folder import CheckpointError, released_folder
-from nasrlm.files import check_folder
+from nasrlm.checkpoints.folder import CheckpointError
 from nasrlm.model.cost_sum import CostSum, CostSums
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.space_encoders import Changes, load_changes
@@ -23,70 +19,10 @@ FORMAT_VERSION = 5
 # Version 2 added encoders of single spaces, 4 costs as sums, 5 readouts with a slope along the macs.
 READABLE = (1, 2, 3, 4, FORMAT_VERSION)
 READS, READS_SUMS = 3, 4  # oldest versions whose readouts, without and with row sums, can still be used
-SPACES_FILE = "spaces.safetensors"
-WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
-WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
-
-
-def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a checkpoint's folder; an older checkpoint is replaced once all files are written, other files stay.
-
-    Args:
-        folder: absolute.
-        write: writes the checkpoint's files to the folder that it is given, and creates it if needed.
-
-    Raises:
-        ValueError: as ``check_replaceable``.
-        OSError: the folder cannot be written; it is unchanged.
-    """
-    check_replaceable(folder)
-    fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-    if old.exists() and not folder.exists():  # a save was killed between its two renames
-        os.replace(old, folder)
-    for leftover in (fresh, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        if folder.exists():
-            shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
-        write(fresh)
-    except BaseException as e:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
-            raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
-        raise
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(fresh, folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def check_replaceable(folder: Path) -> None:
-    """Check, before long work, that ``save_pretrained`` may write to ``folder``.
-
-    Raises:
-        ValueError: it is a file, the released checkpoint's folder, or a folder with other things than a checkpoint,
-            such as the working directory.
-        OSError: its parent folder cannot be written; the message names it.
-    """
-    place = folder.resolve()
-    if Path.cwd().is_relative_to(place):
-        which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
-        raise ValueError(f"checkpoint: expected a separate folder, got {which}. Choose a folder inside it.")
-    if place == released_folder().resolve():
-        raise ValueError(
-            f"{folder}: expected a folder of your own, got that of the released checkpoint. Choose another."
-        )
-    if place.exists() and not place.is_dir():
-        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Choose another path.")
-    if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
-        raise ValueError(
-            f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
-            f"{others[0].name} in it. Choose another."
-        )
-    check_folder(place.parent)  # the new one is written there, then renamed
 
 
 def read_config(folder: Path) -> dict[str, Any]:
+    """Read config.json; a CheckpointError if it is no JSON or of another version."""
     try:
         config = json.loads((folder / "config.json").read_text())
     except ValueError as e:
@@ -101,6 +37,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def objectives_of_json(stored: Any) -> tuple[str, ...]:
+    """Return stored names of objectives; a ValueError if they are something else or repeat."""
     named = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
     if not named or len(set(stored)) < len(stored):
         raise ValueError(f"objectives: expected a list of different names, got {str(stored)[:60]}")
@@ -108,6 +45,7 @@ def objectives_of_json(stored: Any) -> tuple[str, ...]:
 
 
 def sums_of_json(stored: Any, objectives: Sequence[str]) -> CostSums:
+    """Return stored sums by objective; a ValueError, KeyError or TypeError if they are something else."""
     if not isinstance(stored, dict) or not set(stored) <= set(objectives):
         raise ValueError(f"sums: expected sums for objectives of the checkpoint, got {str(stored)[:60]}")
     return {name: CostSum.of_json(x) for name, x in stored.items()}
@@ -144,6 +82,7 @@ def _largest(name: str) -> float:
 
 
 def load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
+    """Read the encoders of these spaces; a ValueError if the file has others, is broken or does not fit the model."""
     if not spaces:
         return {}
     encoders = load_changes(path, model)

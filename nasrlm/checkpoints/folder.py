@@ -1,13 +1,22 @@
-"""Check a checkpoint's folder and read its tokenizer, without importing torch, which takes seconds."""
+"""A checkpoint's folder: check and replace it, and read its tokenizer, without torch, whose import takes seconds."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
+from safetensors import SafetensorError
+
+from nasrlm.files import check_folder
 from nasrlm.text.tokenizer import TextTokenizer
 
 README = "README.md"
+SPACES_FILE = "spaces.safetensors"
+WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
+WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
 UNTITLED = "# nasrlm checkpoint\n"  # the README if nothing more is known
 
 
@@ -56,3 +65,61 @@ def read_tokenizer(folder: Path) -> TextTokenizer:
         return TextTokenizer.load(folder / "tokenizer.json")
     except ValueError as e:
         raise CheckpointError(str(e)) from e
+
+
+def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write a checkpoint's folder; an older checkpoint is replaced once all files are written, other files stay.
+
+    Args:
+        folder: absolute.
+        write: writes the checkpoint's files to the folder that it is given, and creates it if needed.
+
+    Raises:
+        ValueError: as ``check_replaceable``.
+        OSError: the folder cannot be written; it is unchanged.
+    """
+    check_replaceable(folder)
+    fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+    if old.exists() and not folder.exists():  # a save was killed between its two renames
+        os.replace(old, folder)
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        if folder.exists():
+            shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
+        write(fresh)
+    except BaseException as e:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
+            raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
+        raise
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Check, before long work, that ``save_pretrained`` may write to ``folder``.
+
+    Raises:
+        ValueError: it is a file, the released checkpoint's folder, or a folder with other things than a checkpoint,
+            such as the working directory.
+        OSError: its parent folder cannot be written; the message names it.
+    """
+    place = folder.resolve()
+    if Path.cwd().is_relative_to(place):
+        which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
+        raise ValueError(f"checkpoint: expected a separate folder, got {which}. Choose a folder inside it.")
+    if place == released_folder().resolve():
+        raise ValueError(
+            f"{folder}: expected a folder of your own, got that of the released checkpoint. Choose another."
+        )
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Choose another path.")
+    if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
+        raise ValueError(
+            f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
+            f"{others[0].name} in it. Choose another."
+        )
+    check_folder(place.parent)  # the new one is written there, then renamed

@@ -11,8 +11,7 @@ import pandas as pd
 import typer
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.checkpoints.files import check_replaceable
-from nasrlm.checkpoints.folder import folder_or_released
+from nasrlm.checkpoints.folder import check_replaceable, folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say

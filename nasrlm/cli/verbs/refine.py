@@ -11,8 +11,7 @@ import typer
 
 from nasrlm.adaptation.refine import FEWEST_VALID, Comparison, may_add_up, refine
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.checkpoints.files import check_replaceable
-from nasrlm.checkpoints.folder import folder_or_released
+from nasrlm.checkpoints.folder import check_replaceable, folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.options import CheckpointOption, JsonOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say, warn

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import studies
-from nasrlm.checkpoints.files import check_replaceable
+from nasrlm.checkpoints.folder import check_replaceable
 from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import print_json, say, warn

@@ -306,7 +306,7 @@ def test_the_released_checkpoint_is_not_replaced(
     checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = shutil.copytree(checkpoint_folder, tmp_path / "released")
-    monkeypatch.setattr("nasrlm.checkpoints.files.released_folder", lambda: released)
+    monkeypatch.setattr("nasrlm.checkpoints.folder.released_folder", lambda: released)
     (tmp_path / "link").symlink_to(released)
     before = (released / "config.json").read_bytes()
     for folder in (released, tmp_path / "link"):

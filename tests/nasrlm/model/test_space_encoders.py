@@ -17,8 +17,7 @@ from safetensors.torch import load_file, save_file
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
-from nasrlm.checkpoints.files import SPACES_FILE
-from nasrlm.checkpoints.folder import CheckpointError
+from nasrlm.checkpoints.folder import SPACES_FILE, CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
 from nasrlm.model.space_encoders import changes_of, with_changes
