@@ -20,6 +20,8 @@ from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.layers import Memory
 from nasrlm.model.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
+DRAWN = -1  # in place of the tokens of a number that is not known
+
 
 @torch.inference_mode()
 def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
@@ -70,13 +72,13 @@ def joint_samples(
     N, M, S = levels.shape
     device = objectives.device
     is_known = known.isfinite()
-    ids = model.code.encode(torch.where(is_known, known, 0.0).cpu().numpy().ravel()).reshape(N, M, -1)
+    ids = torch.from_numpy(model.code.encode(torch.where(is_known, known, 0.0).numpy().ravel())).reshape(N, M, -1)
+    given = torch.where(is_known[..., None], ids, DRAWN).to(device)
     cache: list[tuple[Tensor, Tensor]] = []
     drawn: list[Tensor] = []
     for m in range(M):
         rows = objectives[m].expand(N, S)
-        forced = torch.from_numpy(ids[:, m]).to(device), is_known[:, m].to(device)
-        tokens, level = _walk(model, memories, rows, levels[:, m].to(device).double(), cache, forced, temperature)
+        tokens, level = _walk(model, memories, rows, levels[:, m].to(device).double(), cache, given[:, m], temperature)
         drawn.append(torch.where(is_known[:, m, None], known[:, m, None], numbers_at(model.code, tokens, level)))
     return torch.stack(drawn, dim=1)
 
@@ -143,13 +145,13 @@ def _walk(
     rows: Tensor,
     level: Tensor,
     cache: list[tuple[Tensor, Tensor]],
-    forced: tuple[Tensor, Tensor] | None = None,
+    given: Tensor | None = None,
     temperature: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """Return (N, R, T) tokens at (N, R) levels, and the (N, R) levels that remain within the last digit.
 
-    ``cache`` has the numbers decoded before and is extended by these; ``forced`` has the (N, T) tokens of known numbers
-    and the (N,) mask of texts that have one.
+    ``cache`` has the numbers decoded before and is extended by these; ``given`` has the (N, T) tokens of known numbers,
+    ``DRAWN`` for texts that have none.
     """
     decoder, tokens = model.decoder, None
     sign = torch.full_like(rows, POSITIVE)
@@ -161,8 +163,8 @@ def _walk(
         cumulative = probabilities.cumsum(-1)
         target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
         tokens = (cumulative <= target[..., None]).sum(-1)
-        if forced is not None:
-            tokens = torch.where(forced[1][:, None], forced[0][:, None, position], tokens)
+        if given is not None:
+            tokens = torch.where(given[:, None, position] == DRAWN, tokens, given[:, None, position])
         chosen.append(tokens)
         taken = probabilities.gather(-1, tokens[..., None])[..., 0]
         below = cumulative.gather(-1, tokens[..., None])[..., 0] - taken
