@@ -56,7 +56,7 @@ from converters.bulk import to_onnx_texts
 from converters.tables.counts import COUNTS, derive_counts
 from converters.tables.stream import StreamConfig, convert_table
 from nasrlm.arrays import FloatArray
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import Examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import tau_of
@@ -260,7 +260,7 @@ class Ablation:
         convert_table(StreamConfig(drawn, counted, resume=True, derivation=derive_counts()))
         frame = read_table(counted)
         texts = to_onnx_texts(self._space, [self._space.parse(text) for text in frame["architecture"]])
-        return self._train("counts", Variant(), make_examples(frame, texts, COUNTS), seed, None)
+        return self._train("counts", Variant(), Examples.of_table(frame, texts, COUNTS), seed, None)
 
     def _examples(self, seed: int, variant: Variant) -> Examples:
         """Return train rows drawn by seed, and the same valid and test rows for all seeds.
@@ -281,8 +281,8 @@ class Ablation:
         frame = pd.concat(chosen)
         texts = self._texts(frame, variant.form)
         if variant.costs == "before":
-            return make_examples(frame.rename(columns={OBJECTIVE: NO_ACCURACY}), texts, [*costs, NO_ACCURACY])
-        return make_examples(frame, texts, [OBJECTIVE, *costs])
+            return Examples.of_table(frame.rename(columns={OBJECTIVE: NO_ACCURACY}), texts, [*costs, NO_ACCURACY])
+        return Examples.of_table(frame, texts, [OBJECTIVE, *costs])
 
     def _texts(self, frame: pd.DataFrame, form: Form) -> list[str]:
         architectures = [self._space.parse(text) for text in frame["architecture"]]

@@ -73,11 +73,24 @@ class Examples:
         return f"Examples({sizes}; see texts, objectives, labels, splits, spaces)"
 
     @classmethod
+    def of_table(
+        cls, frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str], origins: Origins | None = None
+    ) -> Examples:
+        """Make examples from the rows of a table and their texts.
+
+        Rows without ``split`` are train rows, and rows without ``space`` are of TEXT_SPACE.
+        """
+        labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
+        splits = row_splits(frame).to_numpy(dtype=np.str_)
+        spaces = np.asarray(row_spaces(frame), dtype=np.str_)
+        return cls(list(texts), tuple(objectives), labels, splits, spaces, origins)
+
+    @classmethod
     def of_tables(
         cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path], texts: Sequence[str], objectives: Sequence[str]
     ) -> Examples:
-        """Make examples from the rows of several tables, concatenated, and their texts, as ``make_examples``."""
-        return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, Origins.of_tables(frames, paths))
+        """Make examples from the rows of several tables, concatenated, and their texts, as ``of_table``."""
+        return cls.of_table(pd.concat(frames, ignore_index=True), texts, objectives, Origins.of_tables(frames, paths))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be indexed by its labels
@@ -172,19 +185,6 @@ class Examples:
         digest.update(",".join(self.objectives).encode())
         digest.update(np.ascontiguousarray(self.labels).tobytes())
         return digest.hexdigest()
-
-
-def make_examples(
-    frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str], origins: Origins | None = None
-) -> Examples:
-    """Make examples from the rows of a table and their texts.
-
-    Rows without ``split`` are train rows, and rows without ``space`` are of TEXT_SPACE.
-    """
-    labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
-    splits = row_splits(frame).to_numpy(dtype=np.str_)
-    spaces = row_spaces(frame)
-    return Examples(list(texts), tuple(objectives), labels, splits, np.asarray(spaces, dtype=np.str_), origins)
 
 
 def row_splits(frame: pd.DataFrame) -> pd.Series[str]:

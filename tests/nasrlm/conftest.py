@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli import main
-from nasrlm.examples import make_examples
+from nasrlm.examples import Examples
 from nasrlm.model.config import ModelConfig
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
@@ -102,4 +102,4 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
         average_decay=0.95,
         evaluate_every_epochs=15,
     )
-    return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
+    return train(config, Examples.of_table(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint

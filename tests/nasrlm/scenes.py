@@ -7,7 +7,7 @@ from torch import Tensor
 
 from converters import to_onnx_text
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import Examples
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
@@ -77,7 +77,7 @@ def layer_table(rows: int, seed: int = 0) -> pd.DataFrame:
 def layer_examples(rows: int = 240, seed: int = 0) -> Examples:
     """``layer_table`` as examples."""
     table = layer_table(rows, seed)
-    return make_examples(table, table["text"].tolist(), OBJECTIVES)
+    return Examples.of_table(table, table["text"].tolist(), OBJECTIVES)
 
 
 def numbered(count: int) -> list[str]:

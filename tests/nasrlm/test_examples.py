@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import Examples
 from tests.nasrlm.scenes import FRAME
 
 
 def examples(**changes: object) -> Examples:
-    return make_examples(FRAME.assign(**changes), ["a", "b"], ["accuracy@cifar10", "latency_ms@raspi4"])
+    return Examples.of_table(FRAME.assign(**changes), ["a", "b"], ["accuracy@cifar10", "latency_ms@raspi4"])
 
 
 def test_examples_take_labels_splits_and_spaces_from_the_table() -> None:
@@ -20,7 +20,7 @@ def test_examples_take_labels_splits_and_spaces_from_the_table() -> None:
 
 def test_rows_without_a_split_are_for_training() -> None:
     assert examples(split=["test", None]).splits.tolist() == ["test", "train"]
-    unsplit = make_examples(FRAME.drop(columns="split"), ["a", "b"], ["params"])
+    unsplit = Examples.of_table(FRAME.drop(columns="split"), ["a", "b"], ["params"])
     assert unsplit.splits.tolist() == ["train", "train"]
 
 
@@ -50,11 +50,11 @@ def test_labels_must_be_finite_or_missing() -> None:
 
 def test_examples_must_fit_together() -> None:
     with pytest.raises(ValueError, match=r"Examples: expected N texts, .* got 1 texts, labels \(2, 1\)"):
-        make_examples(FRAME, ["a"], ["params"])
+        Examples.of_table(FRAME, ["a"], ["params"])
     with pytest.raises(ValueError, match=r"Examples: expected text in every row, got '' in row 1"):
-        make_examples(FRAME, ["a", ""], ["params"])
+        Examples.of_table(FRAME, ["a", ""], ["params"])
     with pytest.raises(ValueError, match=r"Examples: expected different objectives, got params, params\."):
-        make_examples(FRAME, ["a", "b"], ["params", "params"])
+        Examples.of_table(FRAME, ["a", "b"], ["params", "params"])
     labels, splits, spaces = np.zeros((1, 1)), np.array(["train"]), np.array(["text"])
     with pytest.raises(ValueError, match="Examples: expected NumPy arrays"):
         Examples(["a"], ("params",), labels[0], splits, spaces)

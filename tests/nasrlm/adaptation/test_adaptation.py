@@ -24,7 +24,7 @@ from nasrlm.adaptation.pool import Pool, choose_diverse, make_pool
 from nasrlm.adaptation.readout_fit import Expected, Readout, TextFeatures
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoints.folder import CheckpointError
-from nasrlm.examples import make_examples
+from nasrlm.examples import Examples
 from nasrlm.model.graph_network import GraphNetwork
 from nasrlm.model.readout import GRID
 from nasrlm.predictor import Predictor
@@ -193,7 +193,7 @@ def test_two_new_objectives_are_kept_by_files_engines_and_further_training(train
     config = TrainConfig(
         table=Path("layers.parquet"), out=tmp_path / "run", initial_checkpoint=tmp_path, epochs=1, max_steps=1
     )
-    tuned = train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
+    tuned = train(config, Examples.of_table(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
     assert tuned.model.config.num_readouts == 0
 
 

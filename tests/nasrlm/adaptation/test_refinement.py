@@ -17,7 +17,7 @@ from nasrlm.adaptation.refine import FEWEST_VALID, refine
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import CheckpointError
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import Examples
 from nasrlm.model.encoded import Encoded
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader
@@ -45,7 +45,7 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def examples(table: pd.DataFrame) -> Examples:
     known = table[table["split"] != "test"].reset_index(drop=True)
-    return make_examples(known, known["text"].tolist(), NAMES)
+    return Examples.of_table(known, known["text"].tolist(), NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_labels_that_add_up_exactly_are_said_exactly(spelling: Checkpoint) -> No
     table = labelled_table(noise=0.0)
     table[LATENCY] = table[LATENCY].round(3)
     known = table[table["split"] != "test"].reset_index(drop=True)
-    found, _ = refine(spelling, SPACE.name, make_examples(known, known["text"].tolist(), NAMES))
+    found, _ = refine(spelling, SPACE.name, Examples.of_table(known, known["text"].tolist(), NAMES))
     rows = rows_of_test(table)
     prediction = Predictor(found).of_space(SPACE.name).predict(rows["text"].tolist(), [LATENCY])
     errors = np.abs(prediction.median[:, 0] / rows[LATENCY].to_numpy() - 1)
@@ -249,7 +249,7 @@ def test_an_objective_learned_anew_is_no_sum_any_more(summing: Checkpoint, table
 
 
 def test_test_rows_are_not_used(spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame) -> None:
-    everything = make_examples(table, table["text"].tolist(), NAMES)
+    everything = Examples.of_table(table, table["text"].tolist(), NAMES)
     assert refine(spelling, SPACE.name, everything)[0].sha256 == summing.sha256
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from converters.tables.batches import open_table
-from nasrlm.examples import make_examples
+from nasrlm.examples import Examples
 from nasrlm.files import to_json, write_table
 from studies.tables.files import label_columns, objective_columns, read_table
 from studies.tables.rows import read_rows, row_names
@@ -38,7 +38,8 @@ def test_text_with_any_line_ending_comes_back(path: Path) -> None:
 def test_categories_are_words(tmp_path: Path) -> None:
     spaces = pd.Series(["darts", None], dtype="category")
     FRAME.assign(space=spaces).to_parquet(tmp_path / "table.parquet")
-    assert make_examples(read_table(tmp_path / "table.parquet"), ["a", "b"], []).spaces.tolist() == ["darts", "text"]
+    table = read_table(tmp_path / "table.parquet")
+    assert Examples.of_table(table, ["a", "b"], []).spaces.tolist() == ["darts", "text"]
 
 
 def test_a_name_twice_is_refused(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_split_is_one_of_three() -> None:
     with pytest.raises(
         ValueError, match="column split: expected train, valid, test or an empty value, got 'validation' in row 2"
     ):
-        make_examples(frame, ["a", "b", "c"], ["accuracy@cifar10"])
+        Examples.of_table(frame, ["a", "b", "c"], ["accuracy@cifar10"])
 
 
 def test_a_row_has_text_or_an_architecture(path: Path) -> None:
