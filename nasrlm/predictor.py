@@ -31,12 +31,12 @@ from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engines.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
-from nasrlm.lost_operations import warn_of_lost_operations
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
+from nasrlm.unsuitable_texts import warn_of_lost_operations
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts

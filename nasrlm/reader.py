@@ -5,7 +5,6 @@ N texts, L text tokens, S states, D width.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engines.engine import Engine
 from nasrlm.model.encoded import Encoded
 from nasrlm.text.tokenizer import PADDING_ID, TextTokenizer
+from nasrlm.unsuitable_texts import warn_of_notations
 
 TokenIds = Sequence[int] | NDArray[np.int32]  # the ids of one text
 
@@ -133,16 +133,6 @@ class TextReader:
         mask = torch.arange(states.shape[1], device=states.device) < counts[:, None]
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
-    def _warn_of_notations(self, texts: Iterable[str]) -> None:
-        """Warn of single-line texts that look like a notation or a file name, if the model was trained on ONNX text."""
-        if self._tokenizer.reads_onnx and any("\n" not in text and not text.isalpha() for text in texts):
-            warnings.warn(
-                "texts: expected canonical ONNX text, on which the model was trained, got a line that looks like a "
-                "notation or a file name: predictions for it are meaningless. Convert architectures with "
-                "nasrlm.to_measured_text.",
-                stacklevel=3,
-            )
-
     def _num_states(self, num_tokens: int) -> int:
         return -(-num_tokens // self._tokens_per_state)
 
@@ -150,7 +140,8 @@ class TextReader:
         known = self._memory.find(texts)
         new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
         token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
-        self._warn_of_notations(new)
+        if self._tokenizer.reads_onnx:
+            warn_of_notations(new)
         lengths = [len(known[text].token_ids) if text in known else len(token_ids[text]) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: -lengths[row])  # the first of a batch is the longest
         start = 0
