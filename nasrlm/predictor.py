@@ -63,7 +63,7 @@ class Predictor:
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine_name, self._memory_bytes = engine, memory_bytes
-        self._use_answerer()
+        self._reader, self._answerer = self._with_engine()
         self._space = ""  # of its networks, see ``of_space``
         self._own: dict[str, Predictor] = {}  # by space, for spaces that have an encoder
         self._of_all = self
@@ -106,7 +106,7 @@ class Predictor:
         other.checkpoint = of_all.checkpoint.of_space(space)
         other.objectives = of_all.objectives_of(space)
         if space in of_all.checkpoint.encoders:
-            other._use_answerer(common=of_all._answerer)
+            other._reader, other._answerer = other._with_engine(common=of_all._answerer)
             of_all._own[space] = other
         elif other.checkpoint.sums:
             other._answerer = replace(of_all._answerer, sums=other._sums())
@@ -157,7 +157,7 @@ class Predictor:
                 list(different),
                 (len(names), len(quantiles)),
                 lambda encoded, _: asked._answerer.quantiles(encoded, ids, levels),
-                asked._engine.num_workers,
+                asked._answerer.engine.num_workers,
                 progress,
                 summed=sums,
             )
@@ -198,7 +198,7 @@ class Predictor:
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._answerer.quantiles(encoded, ids, Levels(*torch.from_numpy(both[:, rows])))
 
-        return self._in_batches(texts, uniform.shape[1:], draw, self._engine.num_workers)
+        return self._in_batches(texts, uniform.shape[1:], draw, self._answerer.engine.num_workers)
 
     def joint_samples(
         self,
@@ -315,7 +315,9 @@ class Predictor:
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
             return asked._answerer.summaries(encoded)
 
-        return asked._in_batches(texts, (width,), summarise, asked._engine.num_workers, progress, rows_per_text=1)
+        return asked._in_batches(
+            texts, (width,), summarise, asked._answerer.engine.num_workers, progress, rows_per_text=1
+        )
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
         """Return the token ids of every text, as arrays so that millions of texts fit into memory.
@@ -333,15 +335,12 @@ class Predictor:
                 bar.update(len(some))
         return result
 
-    def _use_answerer(self, common: Answerer | None = None) -> None:
-        """Load the checkpoint's model into an engine, with a cache of its own."""
+    def _with_engine(self, common: Answerer | None = None) -> tuple[TextReader, Answerer]:
+        """Load the checkpoint's model into an engine; return what reads texts with it, and what predicts from them."""
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
-        self._engine = make_engine(self._engine_name, model)
-        self._answerer = Answerer(model, self._engine, common, self._sums())
-        sizes = model.config
-        self._reader = TextReader(
-            self.checkpoint.tokenizer, self._engine, memory, sizes.max_text_tokens, sizes.tokens_per_state
-        )
+        engine, sizes = make_engine(self._engine_name, model), model.config
+        reader = TextReader(self.checkpoint.tokenizer, engine, memory, sizes.max_text_tokens, sizes.tokens_per_state)
+        return reader, Answerer(model, engine, common, self._sums())
 
     def _calibrations(self) -> tuple[Calibration, Calibration]:
         """Return the calibrations of the model and of cost sums, by objective."""
