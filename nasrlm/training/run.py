@@ -88,7 +88,7 @@ class TrainingRun:
         self.average = MovingAverage(self.model, self.processes)
         self.predictor = Predictor(Checkpoint(self.average.model, tokenizer, self.objectives))
         valid_ids = self._read(self.valid_rows)  # refuses a text that is too long now, not after two epochs
-        self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; empty if stored before
+        self.new_ids: tuple[str, Sequence[TokenIds]] | None = None  # key and token ids that are not stored yet
         train_ids = self._token_ids(train_rows)
         self.batches = self._make_batches(train_rows, train_ids)
         read = {"train": (train_rows, train_ids), "valid": (self.valid_rows, valid_ids)}
@@ -114,8 +114,8 @@ class TrainingRun:
         self._load_state()
         if self.processes.is_first:
             self.log.start()
-            for key, token_ids in self.ids_to_store.items():
-                store_ids(self._ids_path, key, token_ids)
+            if self.new_ids is not None:
+                store_ids(self._ids_path, *self.new_ids)
         with denormals_as_zero(), interrupts_wait(self.processes.count == 1) as interrupted:
             self._take_steps(interrupted)
             if self.processes.saves(True):
@@ -164,7 +164,7 @@ class TrainingRun:
         token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
             token_ids = self._read(rows, self.progress)
-            self.ids_to_store = {key: token_ids}
+            self.new_ids = key, token_ids
         return token_ids
 
     def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:

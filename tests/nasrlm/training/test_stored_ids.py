@@ -73,4 +73,5 @@ def test_stored_ids_are_those_of_the_rows_that_are_learned(tmp_path: Path) -> No
         )
         for name in OBJECTIVES[:2]
     ]
-    assert runs[0].ids_to_store.keys().isdisjoint(runs[1].ids_to_store)
+    assert all(run.new_ids for run in runs)
+    assert runs[0].new_ids[0] != runs[1].new_ids[0]
