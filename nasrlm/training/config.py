@@ -146,55 +146,25 @@ class TrainConfig(BaseModel):
         return [value] if isinstance(value, str | Path) else value
 
     @model_validator(mode="after")
-    def _objectives_are_named_once(self) -> TrainConfig:
+    def _keys_do_not_contradict_each_other(self) -> TrainConfig:
+        starts_anew, is_compact = self.initial_checkpoint is None, self.model.backbone == COMPACT
         if len(set(self.objectives)) < len(self.objectives):
             raise ValueError(f"objectives: expected different names, got {', '.join(self.objectives)}.")
-        return self
-
-    @model_validator(mode="after")
-    def _monitored_objectives_are_learned(self) -> TrainConfig:
-        unknown = [name for name in self.monitor if self.objectives and name not in self.objectives]
-        if unknown:
+        if unknown := [name for name in self.monitor if self.objectives and name not in self.objectives]:
             raise ValueError(f"monitor: expected objectives that are learned, got {unknown}.")
-        return self
-
-    @model_validator(mode="after")
-    def _a_tokenizer_is_there_to_be_extended(self) -> TrainConfig:
-        if self.extend_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
+        if self.extend_tokenizer and (starts_anew or not is_compact):
             raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model.")
-        return self
-
-    @model_validator(mode="after")
-    def _tokenizer_has_one_source(self) -> TrainConfig:
-        if self.initial_tokenizer is not None and (
-            self.initial_checkpoint is not None or self.model.backbone != COMPACT
-        ):
+        if self.initial_tokenizer is not None and not (starts_anew and is_compact):
             raise ValueError("initial_tokenizer: expected a compact model and no initial_checkpoint.")
-        return self
-
-    @model_validator(mode="after")
-    def _encoders_of_spaces_have_a_common_one(self) -> TrainConfig:
-        if self.encoder_steps and (self.initial_checkpoint is None or self.extend_tokenizer or self.space_weights):
+        if self.encoder_steps and (starts_anew or self.extend_tokenizer or self.space_weights):
             raise ValueError("encoder_steps: expected an initial_checkpoint, and no extend_tokenizer or space_weights.")
-        if (self.encoder_steps or self.only_encoder) and self.model.backbone != COMPACT:
+        if (self.encoder_steps or self.only_encoder) and not is_compact:
             raise ValueError(f"encoder_steps, only_encoder: expected a compact model, got {self.model.backbone}.")
-        return self
-
-    @model_validator(mode="after")
-    def _there_are_initial_weights_to_share(self) -> TrainConfig:
-        if self.initial_share and self.initial_checkpoint is None:
+        if self.initial_share and starts_anew:
             raise ValueError("initial_share: expected an initial_checkpoint, got none.")
-        return self
-
-    @model_validator(mode="after")
-    def _all_objectives_are_spelled(self) -> TrainConfig:
         for name in OF_READOUTS:
             if value := getattr(self.model, name):
                 raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
-        return self
-
-    @model_validator(mode="after")
-    def _exponents_are_a_range(self) -> TrainConfig:
         if self.min_exponent >= self.max_exponent:
             raise ValueError(f"max_exponent: expected more than min_exponent ({self.min_exponent}).")
         return self
