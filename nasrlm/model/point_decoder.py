@@ -71,10 +71,6 @@ class PointDecoder(nn.Module):
         """Standardise (N, R) values in the objectives' own units, to be compared with ``points``."""
         return ((values - self.mean[objectives]) / self.scale[objectives]).float()
 
-    def points(self, encoded: Encoded, objectives: Tensor) -> Tensor:
-        """Return (N, R) standardised predictions, each from its prompt and the text alone."""
-        return self._points(self.remember(encoded), objectives)
-
     def forward(self, memories: Sequence[Memory], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """Return (N, R, T, V) logits of the points as number tokens; ``numbers`` and ``visible`` have no effect."""
         return self._logits(self._spelled(memories, objectives))
@@ -97,7 +93,8 @@ class PointDecoder(nn.Module):
             cache[:] = [(spelled, spelled)]
         return self._logits(cache[0][0][..., position])
 
-    def _points(self, memories: Sequence[Memory], objectives: Tensor) -> Tensor:
+    def points(self, memories: Sequence[Memory], objectives: Tensor) -> Tensor:
+        """Return (N, R) standardised predictions, each from its prompt and the text alone."""
         x = self.dropout(self.positions.weight[0] + self.objectives(objectives))
         alone = torch.eye(objectives.shape[1], dtype=torch.bool, device=objectives.device)[None, None]
         for layer, memory in zip(self.layers, memories, strict=True):
@@ -107,7 +104,7 @@ class PointDecoder(nn.Module):
     def _spelled(self, memories: Sequence[Memory], objectives: Tensor) -> Tensor:
         """Return (N, R, T) number ids of the points in the objectives' own units; each objective is computed once."""
         asked, row = torch.unique(objectives, return_inverse=True)
-        points = self._points(memories, asked.expand(len(objectives), -1)).gather(1, row).double()
+        points = self.points(memories, asked.expand(len(objectives), -1)).gather(1, row).double()
         values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
         ids = self.code.encode(values.ravel()).reshape(*values.shape, self.code.length)
         return torch.from_numpy(ids).to(objectives.device)

@@ -49,7 +49,7 @@ class TrainingLoss(nn.Module):
         """Return (N, K) squared errors, and losses of pairs or None."""
         decoder, here = self.model.decoder, batch.present
         assert isinstance(decoder, PointDecoder)
-        points = decoder.points(self.model.encoder(batch.text_ids), batch.objectives)
+        points = decoder.points(decoder.remember(self.model.encoder(batch.text_ids)), batch.objectives)
         losses = (points - decoder.standardised(batch.values, batch.objectives)) ** 2
         if not self.rank_loss_weight:
             return losses, None

@@ -65,7 +65,7 @@ def test_standardised_labels_come_back_in_their_units() -> None:
     assert decoder.scale[1:].tolist() == [15.0, 1.0]  # a constant is left as wide as it is
     objectives = torch.tensor([[0, 1, 2]])
     text = torch.tensor([[3, 4, 5]])
-    points = decoder.points(model.encoder(text), objectives)
+    points = decoder.points(decoder.remember(model.encoder(text)), objectives)
     numbers = torch.zeros(1, 3, code.length, dtype=torch.long)
     spelled = model(text, objectives, numbers, torch.zeros(1, 3, 3, dtype=torch.bool)).argmax(-1)
     values = torch.from_numpy(code.decode(spelled.numpy()))
