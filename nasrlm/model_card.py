@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from nasrlm.checkpoints.card_steps import (
     REFINE,
     Step,
-    adapt_step,
     changed_of,
     in_words,
     is_refinement,
-    refine_step,
     steps_of,
     sums_in_words,
     train_step,
@@ -53,37 +51,11 @@ def release(
     return folder
 
 
-def adapted(
-    checkpoint: Checkpoint,
-    objectives: Sequence[str],
-    labels: Sequence[int],
-    tables: Sequence[Path],
-    spaces: Sequence[str],
-) -> Checkpoint:
-    """Add to an adapted checkpoint's card that it has learned objectives from a few labels.
+def with_step(checkpoint: Checkpoint, step: Step) -> Checkpoint:
+    """Add a step of adapting or refining to the card of the checkpoint that it has made.
 
-    Args:
-        checkpoint: the adapted one, with the card of the one before.
-        objectives: those learned; their earlier metrics are removed from the card.
-        labels: number of labels of each.
-        tables: of the labels.
-        spaces: of the labelled networks.
+    Earlier metrics of objectives that the step changed are removed from the card.
     """
-    return _with_step(checkpoint, adapt_step(objectives, labels, tables, spaces))
-
-
-def refined(checkpoint: Checkpoint, changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
-    """Add to a refined checkpoint's card which costs became sums or no longer are.
-
-    Args:
-        checkpoint: the refined one, with the card of the one before.
-        changed: by space, the objectives that are or were sums; their earlier metrics are removed from the card.
-        tables: of the labels.
-    """
-    return _with_step(checkpoint, refine_step(changed, tables))
-
-
-def _with_step(checkpoint: Checkpoint, step: Step) -> Checkpoint:
     measured = {
         space: {name: x for name, x in of_space.items() if name not in changed_of(step, space)}
         for space, of_space in checkpoint.card.get("test", {}).items()
@@ -93,7 +65,7 @@ def _with_step(checkpoint: Checkpoint, step: Step) -> Checkpoint:
 
 
 def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
-    """Return README.md for a checkpoint from ``adapted`` or ``refined``.
+    """Return README.md for a checkpoint from ``with_step``.
 
     It is that of the folder ``before`` without lines that no longer hold, followed by a description of the last step.
     """

@@ -25,10 +25,11 @@ from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_p
 from nasrlm.adaptation.repeated_labels import mean_labels
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
+from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
 from nasrlm.metrics import Quality, quality
-from nasrlm.model_card import adapted
+from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from spaces.drawing import POOL, sample_like
@@ -181,7 +182,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
             found = adapt(found, pool, name, column, progress, names=spelled)
-    found = adapted(found, names, counts, config.files, spaces)
+    found = with_step(found, adapt_step(names, counts, config.files, spaces))
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)

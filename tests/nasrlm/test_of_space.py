@@ -12,12 +12,13 @@ import pytest
 
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.space_predictions import guesses
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
-from nasrlm.model_card import adapted
+from nasrlm.model_card import with_step
 from nasrlm.named_spaces import checked_space
 from nasrlm.predictor import Predictor
 from nasrlm.training.config import TrainConfig
@@ -300,7 +301,8 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
     learned = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
     spaces = ["mine/space.py:Mine", "other"]
-    adapted(learned, ["latency_ms@new"], [3], [Path("labels.csv")], spaces).save_pretrained(tmp_path / "adapted")
+    step = adapt_step(["latency_ms@new"], [3], [Path("labels.csv")], spaces)
+    with_step(learned, step).save_pretrained(tmp_path / "adapted")
     predictor = Predictor.from_pretrained(tmp_path / "adapted")
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])

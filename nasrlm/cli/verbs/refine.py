@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from nasrlm.adaptation.refine import FEWEST_VALID, Comparison, may_add_up, refine
+from nasrlm.checkpoints.card_steps import refine_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import check_replaceable, folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
@@ -17,7 +18,7 @@ from nasrlm.cli.options import CheckpointOption, JsonOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
-from nasrlm.model_card import refined
+from nasrlm.model_card import with_step
 from studies.tables.files import label_columns
 from studies.tables.rows import named, require_labels, texts_of_tables
 from studies.tables.several import rows_to_learn_from
@@ -57,7 +58,7 @@ def run(
     changed = {of_space: _changed(loaded, found, of_space, each) for of_space, each in compared.items()}
     folder = out if any(changed.values()) else None
     if folder:
-        save_changed(refined(found, changed, tables), folder_or_released(checkpoint), folder)
+        save_changed(with_step(found, refine_step(changed, tables)), folder_or_released(checkpoint), folder)
     seconds = round(time.monotonic() - started, 1)
     if json:
         told = {of_space: [x._asdict() for x in each] for of_space, each in compared.items()}

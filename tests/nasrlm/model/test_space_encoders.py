@@ -16,12 +16,13 @@ from safetensors.torch import load_file, save_file
 
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.card_steps import refine_step
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoints.folder import SPACES_FILE, CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
 from nasrlm.model.space_encoders import changes_of, with_changes
-from nasrlm.model_card import refined
+from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
 from nasrlm.training.run import TrainingRun
 from nasrlm.training.train import train
@@ -285,7 +286,7 @@ def test_what_was_refined_is_trained_further_and_its_card_says_so(
     checkpoint: Checkpoint, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
     summed = {"nasbench201": [OBJECTIVES[1]]}
-    refined(checkpoint, summed, [Path("rows.parquet")]).save_pretrained(tmp_path / "refined")
+    with_step(checkpoint, refine_step(summed, [Path("rows.parquet")])).save_pretrained(tmp_path / "refined")
     recipe = write_recipe(tmp_path, initial_checkpoint=str(tmp_path / "refined"), max_steps=2)
     assert nasrlm("train", "--config", recipe).status == 0
     card = (tmp_path / "run" / "checkpoint" / "README.md").read_text()
