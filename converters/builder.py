@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from converters.constants import attributes
-from converters.graph import Attributes, Graph, Node, Shape
+from converters.graph import Attributes, Graph, Node, Shape, attributes
 from converters.windows import Pair, convolution, image, pair, pool, whole
+
+_attributes = lru_cache(maxsize=1 << 10, typed=True)(attributes)  # a network has few different layers
 
 
 class GraphBuilder:
@@ -226,6 +227,3 @@ class GraphBuilder:
         self._nodes.append(Node(op_type, inputs, (output,), attributes, weights))
         self.shapes[output] = shape
         return output
-
-
-_attributes = lru_cache(maxsize=1 << 10, typed=True)(attributes)

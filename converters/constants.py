@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from converters.errors import one_line_errors
-from converters.graph import Attributes, AttributeValue, Node, Shape
+from converters.graph import Node, Shape, attributes
 
 Array = NDArray[np.generic]
 
@@ -24,11 +24,6 @@ FLOATS = frozenset(
 )
 # Element type of the value that `Constant` makes, by the kind of its attribute.
 MADE_FROM = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "string": TensorProto.STRING}
-
-
-def attributes(**values: AttributeValue | None) -> Attributes:
-    """Return the attributes of a node sorted by name, without those that are None."""
-    return tuple([(name, value) for name, value in sorted(values.items()) if value is not None])
 
 
 def read_array(tensor: TensorProto) -> Array:

@@ -25,6 +25,11 @@ Attributes = tuple[tuple[str, AttributeValue], ...]  # sorted by name
 CALL = "block."  # prefix of the op_type of calls: the domain of functions
 
 
+def attributes(**values: AttributeValue | None) -> Attributes:
+    """Return the attributes of a node sorted by name, without those that are None."""
+    return tuple([(name, value) for name, value in sorted(values.items()) if value is not None])
+
+
 def kind_of(value: AttributeValue) -> str:
     """Return ONNX's name for the type of an attribute (``int``, ``ints``, …); for a reference, that of its value."""
     if isinstance(value, Reference):
@@ -53,6 +58,10 @@ class Node(NamedTuple):
             if key == name:
                 return value
         return default
+
+    def with_attributes(self, **changed: AttributeValue | None) -> Node:
+        """Return the node with these attributes added or changed; None removes one."""
+        return self._replace(attributes=attributes(**{**dict(self.attributes), **changed}))
 
     @property
     def callee(self) -> str:

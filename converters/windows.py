@@ -9,8 +9,7 @@ from functools import lru_cache
 from operator import index
 from typing import Any
 
-from converters.constants import attributes
-from converters.graph import Attributes, Shape
+from converters.graph import Attributes, Shape, attributes
 
 Pair = int | tuple[int, int]  # height and width
 

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype
 
-from converters.constants import attributes, constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
+from converters.constants import constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
 from converters.errors import OnnxModelError
-from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
+from converters.graph import Attributes, AttributeValue, Graph, Node, Shape, attributes
 from converters.models.onnx_layers import Weight, layer_call, union
 from converters.models.onnx_model import STANDARD_DOMAINS, Source
 from converters.models.onnx_positions import VALUE_INPUTS, trimmed

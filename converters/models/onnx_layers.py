@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from onnx import NodeProto, TensorProto
 
-from converters.constants import attributes
-from converters.graph import Attributes, AttributeValue, Shape
+from converters.graph import Attributes, AttributeValue, Shape, attributes
 
 # Positions of inputs that are weights even if they are a single number, or a short list of integers (quantised bias).
 WEIGHT_INPUTS: Mapping[str, range] = {

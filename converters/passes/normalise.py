@@ -129,7 +129,7 @@ def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
     default = _defaults(node.op_type).get("axis")
     if isinstance(default, int) and default % rank == axis:
         axis = default
-    return [node._replace(attributes=tuple([(k, axis if k == "axis" else v) for k, v in node.attributes]))]
+    return [node.with_attributes(axis=axis)]
 
 
 def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import inf, isclose, pi, sqrt
 
-from converters.constants import attributes
-from converters.graph import Node
+from converters.graph import Node, attributes
 from converters.passes.rewriting import Surroundings, as_integers
 
 TOLERANCE = 1e-5  # relative, for factors that were rounded to 32 bits and six digits
@@ -88,8 +87,8 @@ def spell_slope(node: Node, at: Surroundings) -> list[Node] | None:
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
     name = at.define(f"{node.outputs[0]}.slope", shape, like=node.inputs[1])
-    values = attributes(**{**dict(slope.attributes), "weight_shape": shape})
-    return [slope._replace(outputs=(name,), attributes=values), node._replace(inputs=(node.inputs[0], name))]
+    viewed = slope.with_attributes(weight_shape=shape)
+    return [viewed._replace(outputs=(name,)), node._replace(inputs=(node.inputs[0], name))]
 
 
 def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:

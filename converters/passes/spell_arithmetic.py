@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from converters.constants import attributes
-from converters.graph import Node
+from converters.graph import Node, attributes
 from converters.passes.rewriting import Surroundings
 from converters.passes.spell_activations import spell_activation
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from converters.constants import attributes
-from converters.graph import AttributeValue, Node, Shape
+from converters.graph import AttributeValue, Node, Shape, attributes
 from converters.passes.rewriting import Surroundings, as_integers
 
 BIASABLE = ("nn.Conv", "nn.Linear")

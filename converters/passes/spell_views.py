@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
 
-from converters.constants import attributes
-from converters.graph import Node, Shape
+from converters.graph import Node, Shape, attributes
 from converters.passes.rewriting import Surroundings, as_integers
 
 RESHAPES = ("Flatten", "nn.Reshape")
@@ -26,7 +25,7 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
         return None
     before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
     if node.op_type == "Transpose":
-        node = node._replace(attributes=attributes(perm=_axes(node, len(before))))
+        node = node.with_attributes(perm=_axes(node, len(before)))
     if 0 in after:  # nn.Reshape takes 0 to mean that the size is kept
         return [node]
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from converters.constants import attributes
-from converters.graph import AttributeValue, Node, Shape
+from converters.graph import AttributeValue, Node, Shape, attributes
 from converters.passes.rewriting import Surroundings, as_integers
 from converters.passes.spell_views import cut
 
@@ -18,13 +17,13 @@ def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
     window = _window(node, at)
     if window is None:
         return None
-    given: dict[str, AttributeValue | None] = {**dict(node.attributes), "auto_pad": None, "pads": window.pads}
+    given: dict[str, AttributeValue | None] = {"auto_pad": None, "pads": window.pads}
     spans = [n + low + high - reach for n, low, high, reach in window.axes()]
     if window.after == tuple([span // stride + 1 for span, stride in zip(spans, window.strides, strict=True)]):
         given["ceil_mode"] = None
     if not any(window.pads):
         given["count_include_pad"] = None
-    return [node._replace(attributes=attributes(**given))]
+    return [node.with_attributes(**given)]
 
 
 def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
@@ -36,11 +35,10 @@ def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
     x, pads = around
     total = tuple([own + more for own, more in zip(window.pads, pads, strict=True)])
     if node.op_type.startswith("nn.Conv"):
-        return [node._replace(inputs=(x,), attributes=attributes(**{**dict(node.attributes), "pads": total}))]
+        return [node.with_attributes(pads=total)._replace(inputs=(x,))]
     fits = all(max(low, high) < reach for _, low, high, reach in window._replace(pads=total).axes())
     if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode") and fits:
-        given = {**dict(node.attributes), "pads": total, "count_include_pad": 1}
-        return [node._replace(inputs=(x,), attributes=attributes(**given))]
+        return [node.with_attributes(pads=total, count_include_pad=1)._replace(inputs=(x,))]
     return None
 
 
