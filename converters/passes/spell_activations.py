@@ -12,9 +12,12 @@ LINEAR_SOFTPLUS = 20.0  # above it log(1 + exp(x)) equals x in 32 bits
 
 
 def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
-    """Replace ``Clip`` with constant bounds by ``nn.Clip``, or by ``Relu`` if it has the lower bound 0 alone."""
-    if node.op_type in ("Min", "nn.Clip"):
-        return _relu_below(node, at)
+    """Replace ``Clip`` with constant bounds by ``nn.Clip``, or by ``Relu`` if it has the lower bound 0 alone.
+
+    The minimum of a ``Relu`` and a positive number is an ``nn.Clip`` too.
+    """
+    if node.op_type == "Min":
+        return _clipped_relu(node, at)
     if node.op_type != "Clip" or not at.is_float(node.inputs[0]):
         return None
     low, high = (at.number(x) if x else edge for x, edge in zip(_bounds(node), (-inf, inf), strict=True))
@@ -117,9 +120,8 @@ def _hard_sigmoid(x: str, alpha: float, output: str) -> Node:
     return Node("HardSigmoid", (x,), (output,), attributes(alpha=1 / 6 if _is_number(alpha, 1 / 6) else alpha))
 
 
-def _relu_below(node: Node, at: Surroundings) -> list[Node] | None:
-    """Replace the minimum of a ``Relu`` and a positive number by ``nn.Clip``."""
-    if node.op_type == "nn.Clip" or len(node.inputs) != 2:
+def _clipped_relu(node: Node, at: Surroundings) -> list[Node] | None:
+    if len(node.inputs) != 2:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
         made, number = at.producer(x, "Relu"), at.number(other)
