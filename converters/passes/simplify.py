@@ -32,29 +32,41 @@ RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "
 
 
 def simplify(graph: Graph) -> Graph:
-    """Apply all passes of this file, each after those that help it."""
-    for pass_ in (
-        propagate_zeros,
-        drop_identities,
-        merge_equal_values,
-        remove_dead_nodes,
-        flatten_sums,
-        fold_batch_norms,
-    ):
-        graph = pass_(graph)
-    return gather_factors(graph)
+    """Apply all passes of this file, each after those that help it, and again while scales can be merged or moved."""
+    while True:
+        for pass_ in (
+            propagate_zeros,
+            drop_identities,
+            merge_equal_values,
+            remove_dead_nodes,
+            flatten_sums,
+            fold_batch_norms,
+        ):
+            graph = pass_(graph)
+        if _has_equal_scales(graph):
+            continue
+        gathered = gather_factors(graph)
+        if gathered is graph:
+            return graph
+        graph = gathered
+
+
+def _has_equal_scales(graph: Graph) -> bool:
+    """Return whether ``flatten_sums`` made a scale that the graph had already: of ``x + x`` beside ``2 * x``."""
+    scales = [(node.inputs, node.attributes) for node in graph.nodes if node.op_type == "nn.Scale"]
+    return len(set(scales)) < len(scales)
 
 
 def gather_factors(graph: Graph) -> Graph:
-    """Merge the scales that ``flatten_sums`` made with adjacent ones and move them behind products."""
-    scales = [node for node in graph.nodes if node.op_type == "nn.Scale"]
-    if len({(node.inputs, node.attributes) for node in scales}) < len(scales):
-        return simplify(graph)  # the graph had both x + x and 2 * x
-    scaled = {node.outputs[0] for node in scales}
+    """Merge the scales that ``flatten_sums`` made with adjacent ones and move them behind products.
+
+    Returns the graph itself if there is nothing to merge or move.
+    """
+    scaled = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Scale"}
     if all(scaled.isdisjoint(node.inputs) for node in graph.nodes if node.op_type in PRODUCTS):
         return graph
     gathered = rewrite(graph, spell_product)
-    return graph if gathered.nodes == graph.nodes else simplify(rewrite(gathered, round_scale))
+    return graph if gathered.nodes == graph.nodes else rewrite(gathered, round_scale)
 
 
 def fold_batch_norms(graph: Graph) -> Graph:
