@@ -37,23 +37,32 @@ def read_array(tensor: TensorProto) -> Array:
 
 
 def counts_as_weight(array: Array, *, in_full: bool = False) -> bool:
-    """Return whether ``constant_nodes`` would represent the array as a weight, keeping only shape and type."""
-    return constant_nodes("", array, in_full=in_full)[-1].op_type == "nn.Weight"
+    """Return whether ``constant_nodes`` represents an array as a weight, of which only shape and type are kept.
+
+    Unless ``in_full`` is set, these are arrays whose elements are not all equal, and of which there are more than
+    ``MAX_SPELLED`` or which are floats.
+    """
+    return not (in_full or array.size < 2 or _is_short(array) or _is_filled(array))
 
 
 def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[Node]:
-    """Return nodes that make ``array`` as the value ``name``.
-
-    Unless ``in_full`` is set, an array whose elements are not all equal counts as a weight if it holds floats or more
-    than ``MAX_SPELLED`` elements; the only node is then ``nn.Weight``.
-    """
+    """Return nodes that make ``array`` as the value ``name``; only ``nn.Weight`` if it ``counts_as_weight``."""
     dtype = np_dtype_to_tensor_dtype(array.dtype)
-    short = 0 < array.size <= MAX_SPELLED and dtype not in FLOATS
-    if array.size == 1 or in_full or (short and array.ndim < 2):
+    if counts_as_weight(array, in_full=in_full):
+        return [weight_node(name, array.shape, dtype, name)]
+    if in_full or array.size == 1 or not _is_filled(array) or (_is_short(array) and array.ndim < 2):
         return _in_full(name, array, dtype)
-    if not array.size or bool(np.all(array == array.flat[0])):
-        return fill_nodes(name, array.shape, array.flat[0] if array.size else array.dtype.type(0), dtype)
-    return _in_full(name, array, dtype) if short else [weight_node(name, array.shape, dtype, name)]
+    return fill_nodes(name, array.shape, array.flat[0] if array.size else array.dtype.type(0), dtype)
+
+
+def _is_short(array: Array) -> bool:
+    """Return whether an array has few elements and no floats."""
+    return 0 < array.size <= MAX_SPELLED and np_dtype_to_tensor_dtype(array.dtype) not in FLOATS
+
+
+def _is_filled(array: Array) -> bool:
+    """Return whether all elements of an array are equal."""
+    return not array.size or bool(np.all(array == array.flat[0]))
 
 
 def fill_nodes(name: str, shape: Shape, number: np.generic, dtype: int) -> list[Node]:
