@@ -157,22 +157,17 @@ def _macs(graph: Graph) -> int:
     """
     owned = _weights(graph)
     _refuse_unknown(graph, owned)
-    in_layers = sum(
-        _output_size(graph, node) * prod(_weight_shape(node)[1:])
-        for node in graph.nodes
-        if node.op_type in CONVOLUTIONS | LINEARS
-    )
-    plain = sum(
-        _plain_convolution_macs(graph, node, owned[node.inputs[1]])
-        for node in graph.nodes
-        if node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned
-    )
-    products = sum(
-        _product_macs(graph, node)
-        for node in graph.nodes
-        if node.op_type in PRODUCTS and not owned.keys().isdisjoint(node.inputs[:2])
-    )
-    return in_layers + plain + products
+    return sum(_node_macs(graph, node, owned) for node in graph.nodes)
+
+
+def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
+    if node.op_type in CONVOLUTIONS | LINEARS:
+        return _output_size(graph, node) * prod(_weight_shape(node)[1:])
+    if node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned:
+        return _plain_convolution_macs(graph, node, owned[node.inputs[1]])
+    if node.op_type in PRODUCTS and not owned.keys().isdisjoint(node.inputs[:2]):
+        return _product_macs(graph, node)
+    return 0
 
 
 def _refuse_unknown(graph: Graph, owned: Mapping[str, Shape]) -> None:
