@@ -11,8 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from dataclasses import dataclass
-from dataclasses import field as default
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ class Module:
     adjacency: str
     operations: list[str]
     params: int
-    runs: dict[int, list[dict[int, float]]] = default(default_factory=lambda: {FULL: [], SHORT: []})
+    runs: dict[int, list[dict[int, float]]] = field(default_factory=lambda: {FULL: [], SHORT: []})
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:

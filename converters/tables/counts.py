@@ -13,12 +13,12 @@ from tqdm import tqdm
 from converters.convert import canonical_to_onnx_text, measured_text, to_canonical_graph, to_graph
 from converters.runtime import measure_latencies
 from converters.statistics import Statistics, statistics
+from converters.tables.columns import TEXT
 from converters.tables.stream import Derivation
 from spaces import SearchSpace
 
 COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # names of the columns of counts
 LATENCY = "latency_ms@here"
-TEXT = "text"
 
 
 def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation:

@@ -24,7 +24,7 @@ from converters.convert import to_onnx_text
 from converters.engines import check_engine, num_workers, with_answers
 from converters.errors import check_ending
 from converters.tables.batches import BatchedTable, TableBatch, open_table
-from converters.tables.columns import lacks_column
+from converters.tables.columns import TEXT, lacks_column
 from converters.tables.parts import TABLE, Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
@@ -58,7 +58,7 @@ class Derivation:
     settings: str = ""
 
 
-TEXT = Derivation({"text": pa.string()}, text_of)
+CANONICAL_TEXT = Derivation({TEXT: pa.string()}, text_of)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class StreamConfig:
     resume: bool = False
     chunk_rows: int = 128
     part_chunks: int = 8
-    derivation: Derivation = TEXT
+    derivation: Derivation = CANONICAL_TEXT
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise lacks_column(table.path, "architecture", names)
     if there := [name for name in config.derivation.columns if name in names]:
         raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
-    if "text" in names:
+    if TEXT in names:
         warnings.warn(
             f"{table.path}: results are computed from the column architecture; the column text is copied unchanged.",
             stacklevel=4,
