@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spaces.cells import NUM_INPUTS, Cell, Edge
-from spaces.notation import check_keys, check_list, choice_index
+from spaces.notation import NotationReader
 from spaces.shown import shown
-from spaces.space import ArchitectureError
 
 GENOTYPE_KEYS = ("normal", "normal_concat", "reduce", "reduce_concat")
 CELL_KINDS = ("normal", "reduce")
@@ -18,31 +17,29 @@ CONFIG_PREFIX = "NetworkSelectorDatasetInfo:darts:"
 
 
 def read_cell(
-    space: str, name: str, edges: Any, concat: Any, *, operations: Sequence[str], num_nodes: int, remedy: str
+    reader: NotationReader, name: str, edges: Any, concat: Any, *, operations: Sequence[str], num_nodes: int
 ) -> Cell:
     """Read a cell from its list of ``[operation, input]`` pairs and its concatenated states.
 
     Raises:
         ArchitectureError: the cell is invalid; the message names the pair, such as ``normal[3]``.
     """
-    check_list(space, name, edges, [NUM_INPUTS * num_nodes], remedy)
-    pairs = [_read_edge(space, f"{name}[{i}]", edge, operations, i, remedy) for i, edge in enumerate(edges)]
-    concat = check_list(space, f"{name}_concat", concat, range(1, num_nodes + 1), remedy)
-    states = range(NUM_INPUTS, NUM_INPUTS + num_nodes)
+    reader.check_list(name, edges, [NUM_INPUTS * num_nodes])
+    pairs = [_read_edge(reader, f"{name}[{i}]", edge, operations, i) for i, edge in enumerate(edges)]
     place = f"{name}_concat"
-    parts = [
-        states[choice_index(f"{space} notation", f"{place}[{i}]", s, states, remedy)] for i, s in enumerate(concat)
-    ]
+    concat = reader.check_list(place, concat, range(1, num_nodes + 1))
+    states = range(NUM_INPUTS, NUM_INPUTS + num_nodes)
+    parts = [states[reader.choice_index(f"{place}[{i}]", s, states)] for i, s in enumerate(concat)]
     if len(set(parts)) < len(parts):
-        raise ArchitectureError(f"{space} notation: expected different states in {place}, got {concat}. {remedy}")
+        raise reader.error(f"different states in {place}", f"{concat}")
     return Cell(tuple(zip(pairs[::2], pairs[1::2], strict=True)), tuple(parts))
 
 
-def _read_edge(space: str, name: str, edge: Any, operations: Sequence[str], position: int, remedy: str) -> Edge:
-    operation, source = check_list(space, name, edge, [2], remedy)
+def _read_edge(reader: NotationReader, name: str, edge: Any, operations: Sequence[str], position: int) -> Edge:
+    operation, source = reader.check_list(name, edge, [2])
     states = range(NUM_INPUTS + position // 2)
-    choice_index(f"{space} notation", f"{name}[0]", operation, operations, remedy)
-    return operation, choice_index(f"{space} notation", f"{name}[1]", source, states, remedy)
+    reader.choice_index(f"{name}[0]", operation, operations)
+    return operation, reader.choice_index(f"{name}[1]", source, states)
 
 
 def spell_cell(name: str, cell: Cell) -> dict[str, Any]:
@@ -51,7 +48,7 @@ def spell_cell(name: str, cell: Cell) -> dict[str, Any]:
     return {name: edges, f"{name}_concat": list(cell.concat)}
 
 
-def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, Any]:
+def read_python_genotype(reader: NotationReader, notation: str) -> dict[str, Any]:
     """Read ``Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), …)`` as printed in papers.
 
     Nothing is executed; only literals and ``range`` are accepted.
@@ -62,11 +59,9 @@ def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, An
             raise ValueError("not a call with only keyword arguments")
         found = {str(keyword.arg): _literal(keyword.value) for keyword in call.keywords}
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        raise ArchitectureError(
-            f"{space} notation: expected Genotype({'=…, '.join(GENOTYPE_KEYS)}=…), got {shown(notation)}, {error}. "
-            f"{remedy}"
-        ) from error
-    check_keys(space, found, remedy, required=GENOTYPE_KEYS)
+        wanted = f"Genotype({'=…, '.join(GENOTYPE_KEYS)}=…)"
+        raise reader.error(wanted, f"{shown(notation)}, {error}") from error
+    reader.check_keys(found, required=GENOTYPE_KEYS)
     return found
 
 
@@ -85,7 +80,7 @@ def is_config(value: object) -> bool:
     return isinstance(value, dict) and any("edge_normal_" in key for key in value)
 
 
-def config_to_genotype(space: str, config: Mapping[str, Any], num_nodes: int, remedy: str) -> dict[str, Any]:
+def config_to_genotype(reader: NotationReader, config: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
     """Return the genotype of a configuration, with ``init_channels`` and ``layers`` if it has them.
 
     Edges are numbered node by node, and each node names the two inputs that it uses, except node 2, whose inputs are
@@ -105,19 +100,19 @@ def config_to_genotype(space: str, config: Mapping[str, Any], num_nodes: int, re
         first_edge = 0
         for state in range(NUM_INPUTS, NUM_INPUTS + num_nodes):
             inputs_key = f"inputs_node_{kind}_{state}"
-            sources = (0, 1) if state == NUM_INPUTS else _read_inputs(space, inputs_key, own, state, remedy)
+            sources = (0, 1) if state == NUM_INPUTS else _read_inputs(reader, inputs_key, own, state)
             keys = [f"edge_{kind}_{first_edge + source}" for source in sources]
-            check_keys(space, {key: own[key] for key in keys if key in own}, remedy, required=keys)
+            reader.check_keys({key: own[key] for key in keys if key in own}, required=keys)
             genotype[kind] += [[own[key], source] for key, source in zip(keys, sources, strict=True)]
             known += [inputs_key, *keys]
             first_edge += state
         genotype[f"{kind}_concat"] = list(range(NUM_INPUTS, NUM_INPUTS + num_nodes))
-    check_keys(space, own, remedy, required=(), optional=known)
+    reader.check_keys(own, required=(), optional=known)
     return genotype | {key: own[key] for key in ("init_channels", "layers") if key in own}
 
 
-def _read_inputs(space: str, key: str, config: Mapping[str, Any], state: int, remedy: str) -> tuple[int, int]:
+def _read_inputs(reader: NotationReader, key: str, config: Mapping[str, Any], state: int) -> tuple[int, int]:
     pairs = {f"{first}_{second}": (first, second) for second in range(state) for first in range(second)}
     found = config.get(key)
-    choice_index(f"{space} notation", key, found, list(pairs), remedy)
+    reader.choice_index(key, found, list(pairs))
     return pairs[str(found)]

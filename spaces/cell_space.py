@@ -11,6 +11,7 @@ import numpy as np
 
 from spaces.cell_notation import CELL_KINDS, read_cell
 from spaces.cells import NUM_INPUTS, Cell, CellNetwork, canonical_cell, network_key
+from spaces.notation import NotationReader
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 
@@ -49,6 +50,7 @@ class CellSpace(SearchSpace[CellNetwork]):
         num_nodes: number of nodes in a cell.
         equal_inputs: whether the published space allows a node to read one state twice.
         concat_all: whether the output of a cell concatenates all nodes, or only those that no other node reads.
+        remedy: sentence with which messages about an invalid notation end.
     """
 
     operations: ClassVar[tuple[str, ...]]
@@ -56,6 +58,7 @@ class CellSpace(SearchSpace[CellNetwork]):
     num_nodes: ClassVar[int]
     equal_inputs: ClassVar[bool]
     concat_all: ClassVar[bool]
+    remedy: ClassVar[str]
 
     def __init__(self, *network_genes: Gene) -> None:
         self.genes = (*self._cell_genes(), *network_genes)
@@ -100,20 +103,17 @@ class CellSpace(SearchSpace[CellNetwork]):
             )
         return gene.choices.index(value)
 
-    def _read_cells(self, genotype: Mapping[str, Any], remedy: str) -> list[Cell]:
+    def _read_cells(self, genotype: Mapping[str, Any]) -> list[Cell]:
         """Read both cells of a DARTS genotype."""
+        sizes: dict[str, Any] = {"operations": self.operations, "num_nodes": self.num_nodes}
         return [
-            read_cell(
-                self.name,
-                kind,
-                genotype[kind],
-                genotype[f"{kind}_concat"],
-                operations=self.operations,
-                num_nodes=self.num_nodes,
-                remedy=remedy,
-            )
-            for kind in CELL_KINDS
+            read_cell(self.reader, kind, genotype[kind], genotype[f"{kind}_concat"], **sizes) for kind in CELL_KINDS
         ]
+
+    @property
+    def reader(self) -> NotationReader:
+        """The reader of the space's notations."""
+        return NotationReader(self.name, self.remedy)
 
     def architecture_key(self, architecture: CellNetwork) -> str:
         """Return a key, equal if and only if two networks are isomorphic without dead cells and auxiliary heads.

@@ -20,15 +20,11 @@ from spaces.cell_notation import (
 )
 from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
-from spaces.notation import check_keys, read_integer, read_json
+from spaces.notation import NotationReader
 
 # Of NAS-Bench-301, of search and evaluation in the DARTS paper, and of a long run in NAS-Bench-301.
 INIT_CHANNELS = (32, 16, 36, 50)
 LAYERS = (8, 20)
-REMEDY = (
-    'Write a DARTS genotype, {"normal": [["sep_conv_3x3", 0], ...], "normal_concat": [2, 3, 4, 5], "reduce": ..., '
-    '"reduce_concat": ...}, or a configuration of NAS-Bench-301.'
-)
 
 
 class DARTS(CellSpace):
@@ -55,10 +51,16 @@ class DARTS(CellSpace):
     num_nodes = 4
     equal_inputs = False
     concat_all = True
+    remedy = (
+        'Write a DARTS genotype, {"normal": [["sep_conv_3x3", 0], ...], "normal_concat": [2, 3, 4, 5], "reduce": ..., '
+        '"reduce_concat": ...}, or a configuration of NAS-Bench-301.'
+    )
 
     def __init__(self, init_channels: int = INIT_CHANNELS[0], layers: int = LAYERS[0]) -> None:
-        self.init_channels = read_integer(self.name, "init_channels", init_channels, 1, "It counts channels.")
-        self.layers = read_integer(self.name, "layers", layers, MIN_DEPTH, "It counts cells.")
+        self.init_channels = NotationReader(self.name, "It counts channels.").read_integer(
+            "init_channels", init_channels, 1
+        )
+        self.layers = NotationReader(self.name, "It counts cells.").read_integer("layers", layers, MIN_DEPTH)
         super().__init__(
             Gene("init_channels", tuple(dict.fromkeys((init_channels, *INIT_CHANNELS))), 1),
             Gene("layers", tuple(dict.fromkeys((layers, *LAYERS))), 1),
@@ -66,22 +68,20 @@ class DARTS(CellSpace):
 
     def parse(self, notation: str) -> CellNetwork:
         genotype = self._read_genotype(notation)
-        normal, reduce = self._read_cells(genotype, REMEDY)
-        channels = read_integer(
-            self.name, "init_channels", genotype.get("init_channels", self.init_channels), 1, REMEDY
-        )
-        layers = read_integer(self.name, "layers", genotype.get("layers", self.layers), MIN_DEPTH, REMEDY)
+        normal, reduce = self._read_cells(genotype)
+        channels = self.reader.read_integer("init_channels", genotype.get("init_channels", self.init_channels), 1)
+        layers = self.reader.read_integer("layers", genotype.get("layers", self.layers), MIN_DEPTH)
         return CellNetwork(normal, reduce, channels, layers)
 
     def _read_genotype(self, notation: str) -> dict[str, Any]:
         if notation.lstrip().startswith("Genotype"):
-            return read_python_genotype(self.name, notation, REMEDY)
-        value = read_json(self.name, notation, REMEDY)
+            return read_python_genotype(self.reader, notation)
+        value = self.reader.read_json(notation)
         if is_config(value):
-            return config_to_genotype(self.name, value, self.num_nodes, REMEDY)
+            return config_to_genotype(self.reader, value, self.num_nodes)
         one_concat = isinstance(value, dict) and "concat" in value
         keys = (*CELL_KINDS, "concat") if one_concat else GENOTYPE_KEYS
-        check_keys(self.name, value, REMEDY, required=keys, optional=("init_channels", "layers"))
+        self.reader.check_keys(value, required=keys, optional=("init_channels", "layers"))
         concats = {f"{kind}_concat": value["concat"] for kind in CELL_KINDS} if one_concat else {}
         return {**value, **concats}
 

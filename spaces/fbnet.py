@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from spaces.notation import check_keys, check_list, choice_index, read_json
+from spaces.notation import NotationReader, choice_index
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 from spaces.stages import in_stages
@@ -23,6 +23,7 @@ LAYERS_PER_STAGE = (1, 4, 4, 4, 4, 4, 1)
 NUM_LAYERS = sum(LAYERS_PER_STAGE)
 
 _REMEDY = "See OPERATIONS and DATASETS in spaces/fbnet.py."
+_READER = NotationReader("fbnet", _REMEDY)
 _HELP_DEVICES = (
     *("1080ti_1", "1080ti_32", "1080ti_64", "2080ti_1", "2080ti_32", "2080ti_64", "essential_ph_1", "eyeriss"),
     *("fpga", "gold_6240", "pixel3", "raspi4", "samsung_a50", "samsung_s7", "silver_4114", "silver_4210r"),
@@ -96,9 +97,9 @@ class FBNet(SearchSpace[Layers]):
         return Layers(self.datasets[dataset], tuple(OPERATIONS[gene] for gene in operations))
 
     def parse(self, notation: str) -> Layers:
-        value = read_json(self.name, notation, _REMEDY)
+        value = _READER.read_json(notation)
         dataset, names = (DATASETS[0], value) if isinstance(value, list) else _read_indices(value)
-        return Layers(dataset, tuple(check_list(self.name, "the notation", names, [NUM_LAYERS], _REMEDY)))
+        return Layers(dataset, tuple(_READER.check_list("the notation", names, [NUM_LAYERS])))
 
     def format(self, architecture: Layers) -> str:
         if architecture.dataset == DATASETS[0]:
@@ -123,8 +124,8 @@ def _without_skips(operations: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read_indices(value: Any) -> tuple[str, list[str]]:
     """Return data set and block names of HW-NAS-Bench's notation; the names in ``arch_str``, if given, must agree."""
-    check_keys("fbnet", value, _REMEDY, required=("dataset", "op_idx_list"), optional=("arch_str",))
-    indices = check_list("fbnet", "op_idx_list", value["op_idx_list"], [NUM_LAYERS], _REMEDY)
+    _READER.check_keys(value, required=("dataset", "op_idx_list"), optional=("arch_str",))
+    indices = _READER.check_list("op_idx_list", value["op_idx_list"], [NUM_LAYERS])
     choices = range(len(OPERATIONS))
     names = [
         OPERATIONS[choice_index("fbnet", f"op_idx_list at position {position}", index, choices, _REMEDY)]

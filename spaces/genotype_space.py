@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from spaces.notation import check_list, choice_index, read_json
+from spaces.notation import NotationReader, choice_index
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
@@ -100,8 +100,8 @@ class GenotypeSpace(SearchSpace[Choices]):
         return Choices(tuple(self.choices), tuple(choices[gene] for gene, choices in pairs))
 
     def parse(self, notation: str) -> Choices:
-        value = read_json(self.name, notation, self.gene_help)
-        listed = check_list(self.name, "the notation", value, [len(self.choices)], self.gene_help)
+        reader = NotationReader(self.name, self.gene_help)
+        listed = reader.check_list("the notation", reader.read_json(notation), [len(self.choices)])
         return self.decode(self._genes(listed))
 
     def format(self, architecture: Choices) -> str:

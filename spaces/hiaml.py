@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from spaces.notation import check_list, choice_index, read_json
+from spaces.notation import NotationReader, choice_index
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 BLOCKS = (
@@ -20,6 +20,7 @@ BLOCKS = (
 NUM_STAGES = 4
 
 _REMEDY = "See BLOCKS in spaces/hiaml.py."
+_READER = NotationReader("hiaml", _REMEDY)
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class HiAML(SearchSpace[Stages]):
         return Stages(tuple(BLOCKS[gene] for gene in genotype))
 
     def parse(self, notation: str) -> Stages:
-        value = read_json(self.name, notation, _REMEDY)
-        return Stages(tuple(check_list(self.name, "the notation", value, [NUM_STAGES], _REMEDY)))
+        value = _READER.read_json(notation)
+        return Stages(tuple(_READER.check_list("the notation", value, [NUM_STAGES])))
 
     def format(self, architecture: Stages) -> str:
         return json.dumps(architecture.blocks)

@@ -37,7 +37,7 @@ from spaces.inception_genes import (
     sample_stage,
     stage_gene_sizes,
 )
-from spaces.notation import check_keys, check_list, choice_index, read_integer, read_object
+from spaces.notation import NotationReader
 from spaces.sequences import lazy_product
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
@@ -45,6 +45,7 @@ REMEDY = (
     'Write it like {"stages": [{"block": {"paths": [{"ops": ["conv3x3"], "op_types": ["conv"], "C_internal": 32, '
     '"C_out": 32}]}, "n_blocks": 2, "C_in": 32, "C_out": 32, "stride": 1}, ...]}.'
 )
+READER = NotationReader("inception", REMEDY)
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ class Inception(SearchSpace[InceptionNetwork]):
         return tuple(gene for stage, channels in pairs for gene in encode_filled_stage(stage, channels, rng))
 
     def parse(self, notation: str) -> InceptionNetwork:
-        value = read_object(self.name, notation, REMEDY, required=("stages",))
-        stages = check_list(self.name, "stages", value["stages"], [len(STAGE_CHANNELS)], REMEDY)
+        value = READER.read_object(notation, required=("stages",))
+        stages = READER.check_list("stages", value["stages"], [len(STAGE_CHANNELS)])
         return InceptionNetwork(tuple(_read_stage(number, stage) for number, stage in enumerate(stages)))
 
     def format(self, architecture: InceptionNetwork) -> str:
@@ -135,25 +136,22 @@ def _spell_path(path: BlockPath) -> str:
 
 
 def _read_stage(number: int, value: Any) -> Stage:
-    space, name = f"{Inception.name} notation", f"stage {number}"
-    fixed = _fixed_values(number)
-    check_keys(Inception.name, value, REMEDY, required=("block", "n_blocks", *fixed))
+    name, fixed = f"stage {number}", _fixed_values(number)
+    READER.check_keys(value, required=("block", "n_blocks", *fixed))
     for key, expected in fixed.items():
-        choice_index(space, f"{key} of {name}", value[key], [expected], REMEDY)
+        READER.choice_index(f"{key} of {name}", value[key], [expected])
     counts = range(MIN_BLOCKS, MAX_BLOCKS + 1)
-    num_blocks = counts[choice_index(space, f"n_blocks of {name}", value["n_blocks"], counts, REMEDY)]
-    check_keys(Inception.name, value["block"], REMEDY, required=("paths",))
-    paths = check_list(Inception.name, f"paths of {name}", value["block"]["paths"], range(1, MAX_PATHS + 1), REMEDY)
+    num_blocks = counts[READER.choice_index(f"n_blocks of {name}", value["n_blocks"], counts)]
+    READER.check_keys(value["block"], required=("paths",))
+    paths = READER.check_list(f"paths of {name}", value["block"]["paths"], range(1, MAX_PATHS + 1))
     read = [_read_path(f"{name} path {position}", path) for position, path in enumerate(paths)]
     return Stage(tuple(read), num_blocks)
 
 
 def _read_path(name: str, value: Any) -> BlockPath:
-    check_keys(Inception.name, value, REMEDY, required=("ops", "op_types", "C_internal", "C_out"))
+    READER.check_keys(value, required=("ops", "op_types", "C_internal", "C_out"))
     operations = SEQUENCES.read(value["ops"], value["op_types"], name)
-    internal, out = [
-        read_integer(Inception.name, f"{key} of {name}", value[key], 1, REMEDY) for key in ("C_internal", "C_out")
-    ]
+    internal, out = [READER.read_integer(f"{key} of {name}", value[key], 1) for key in ("C_internal", "C_out")]
     return BlockPath(operations, internal, out)
 
 

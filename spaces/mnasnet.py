@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from spaces.notation import check_keys, check_list, read_json
+from spaces.notation import NotationReader
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
@@ -23,6 +23,7 @@ CHOICES = tuple(((1, 4, 6), (3, 5), tuple(range(1, most + 1)), (False, True)) fo
 ACTIVATIONS = ("silu", "relu")
 
 _REMEDY = "See CHOICES in spaces/mnasnet.py."
+_READER = NotationReader("mnasnet", _REMEDY)
 
 
 class Block(NamedTuple):
@@ -112,12 +113,10 @@ class MnasNet(SearchSpace[Network]):
         return Network(tuple(blocks))
 
     def parse(self, notation: str) -> Network:
-        value = read_json(self.name, notation, _REMEDY)
-        rows = (
-            _rows(value) if isinstance(value, dict) else check_list(self.name, "blocks", value, [len(CHOICES)], _REMEDY)
-        )
+        value = _READER.read_json(notation)
+        rows = _rows(value) if isinstance(value, dict) else _READER.check_list("blocks", value, [len(CHOICES)])
         for row in rows:
-            check_keys(self.name, row, _REMEDY, required=FIELDS)
+            _READER.check_keys(row, required=FIELDS)
         return Network(tuple(Block(*(row[field] for field in FIELDS)) for row in rows))
 
     def format(self, architecture: Network) -> str:
@@ -130,5 +129,5 @@ class MnasNet(SearchSpace[Network]):
 def _rows(value: dict[str, Any]) -> Sequence[dict[str, Any]]:
     """Return the published object as a list with one object per block."""
     names = [[f"block{index}_{field}" for field in FIELDS] for index in range(len(CHOICES))]
-    check_keys("mnasnet", value, _REMEDY, required=[name for row in names for name in row])
+    _READER.check_keys(value, required=[name for row in names for name in row])
     return [{field: value[name] for field, name in zip(FIELDS, row, strict=True)} for row in names]

@@ -25,7 +25,7 @@ from spaces.nasbench101_graphs import (
     module_hash,
     on_paths,
 )
-from spaces.notation import check_list, choice_index, read_object
+from spaces.notation import NotationReader, choice_index
 from spaces.shown import shown
 from spaces.space import MAX_DRAWS, ArchitectureError, Genotype, SearchSpace
 
@@ -34,6 +34,7 @@ INPUT, OUTPUT = "input", "output"
 MAX_INTERIOR = MAX_VERTICES - 2
 EDGE_ODDS, OPERATION_ODDS = 1 / MAX_VERTICES, 1 / MAX_INTERIOR  # probability that mutate changes an edge, an operation
 REMEDY = 'Write it like {"adjacency": "010001000", "operations": ["input", "maxpool3x3", "output"]}.'
+READER = NotationReader("nasbench101", REMEDY)
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class NASBench101(SearchSpace[Module]):
                 return tuple(genes)
 
     def parse(self, notation: str) -> Module:
-        fields = read_object(self.name, notation, REMEDY, required=("adjacency", "operations"))
+        fields = READER.read_object(notation, required=("adjacency", "operations"))
         operations = _parsed_operations(fields["operations"])
         return _pruned(_parsed_rows(fields["adjacency"], len(operations)), operations[1:-1])
 
@@ -216,8 +217,8 @@ def _parsed_rows(value: Any, num_vertices: int) -> list[list[int]]:
         digits = [int(digit) if digit in "01" else digit for digit in value]
         value = [digits[start : start + num_vertices] for start in range(0, len(value), num_vertices)]
     rows = [
-        check_list("nasbench101", f"adjacency row {source}", row, (num_vertices,), REMEDY)
-        for source, row in enumerate(check_list("nasbench101", "adjacency", value, (num_vertices,), REMEDY))
+        READER.check_list(f"adjacency row {source}", row, (num_vertices,))
+        for source, row in enumerate(READER.check_list("adjacency", value, (num_vertices,)))
     ]
     for source, row in enumerate(rows):
         for target, edge in enumerate(row):

@@ -12,21 +12,20 @@ import json
 from spaces.cell_notation import GENOTYPE_KEYS, spell_cell
 from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
-from spaces.notation import check_keys, choice_index, read_integer, read_object
 
 WIDTHS = (16, 24, 32, 36)  # 36 occurs only in published records
 DEPTHS = (4, 8, 12, 16, 20, 5)
 SAMPLED_WIDTHS, SAMPLED_DEPTHS = 3, 5
-REMEDY = (
-    'Write the net of an NDS record: {"genotype": {"normal": [["skip_connect", 0], ...], "normal_concat": [2, ...], '
-    '"reduce": ..., "reduce_concat": ...}, "width": 16, "depth": 20, "aux": false}.'
-)
 
 
 class NDS(CellSpace):
     """One space of the family. The notation is the ``net`` part of a published record, as JSON."""
 
     objectives = ("train_error_percent@cifar10", "test_error_percent@cifar10", "iteration_s@cifar10")
+    remedy = (
+        'Write the net of an NDS record: {"genotype": {"normal": [["skip_connect", 0], ...], "normal_concat": '
+        '[2, ...], "reduce": ..., "reduce_concat": ...}, "width": 16, "depth": 20, "aux": false}.'
+    )
 
     def __init__(self) -> None:
         super().__init__(
@@ -37,13 +36,13 @@ class NDS(CellSpace):
 
     def parse(self, notation: str) -> CellNetwork:
         keys = ("genotype", "width", "depth", "aux")
-        net = read_object(self.name, notation, REMEDY, required=keys, optional=("drop_prob",))
-        check_keys(self.name, net["genotype"], REMEDY, required=GENOTYPE_KEYS)
-        normal, reduce = self._read_cells(net["genotype"], REMEDY)
-        width = read_integer(self.name, "width", net["width"], 1, REMEDY)
-        depth = read_integer(self.name, "depth", net["depth"], MIN_DEPTH, REMEDY)
+        net = self.reader.read_object(notation, required=keys, optional=("drop_prob",))
+        self.reader.check_keys(net["genotype"], required=GENOTYPE_KEYS)
+        normal, reduce = self._read_cells(net["genotype"])
+        width = self.reader.read_integer("width", net["width"], 1)
+        depth = self.reader.read_integer("depth", net["depth"], MIN_DEPTH)
         if type(net["aux"]) is not bool:
-            choice_index(f"{self.name} notation", "aux", json.dumps(net["aux"]), ("true", "false"), REMEDY)
+            self.reader.choice_index("aux", json.dumps(net["aux"]), ("true", "false"))
         return CellNetwork(normal, reduce, width, depth, net["aux"])
 
     def format(self, architecture: CellNetwork) -> str:

@@ -15,7 +15,6 @@ from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from spaces.notation import check_list, read_object
 from spaces.space import Genotype, SearchSpace
 from spaces.stages import Stages, SupernetChoices
 
@@ -126,10 +125,9 @@ class MobileOnceForAll(OnceForAll[M]):
     def parse(self, notation: str) -> M:
         choices = self.choices
         free = [name for name, values in choices.settings.items() if len(values) > 1]
-        value = read_object(
-            self.name, notation, choices.remedy, required=(*choices.parts, "d", *free), optional=(*choices.settings,)
-        )
-        depths = check_list(self.name, "d", value["d"], [len(choices.depths)], choices.remedy)
+        required, optional = (*choices.parts, "d", *free), (*choices.settings,)
+        value = choices.reader.read_object(notation, required=required, optional=optional)
+        depths = choices.reader.check_list("d", value["d"], [len(choices.depths)])
         pairs = enumerate(zip(depths, choices.depths, strict=True))
         num_blocks = [choices.pick(f"d at position {stage}", depth, among) for stage, (depth, among) in pairs]
         settings = [choices.pick(name, value.get(name, among[0]), among) for name, among in choices.settings.items()]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from spaces.notation import check_list, read_object
 from spaces.ofa import RESOLUTIONS, OnceForAll, Subnet
 from spaces.stages import Stages, SupernetChoices
 
@@ -81,10 +80,10 @@ class OFAResNet50(OnceForAll[ResNet50]):
         super().__init__(r=resolution)
 
     def parse(self, notation: str) -> ResNet50:
-        choices, name, remedy = self.choices, self.name, self.choices.remedy
-        value = read_object(name, notation, remedy, required=("d", "e", "w", "r"))
-        depths = check_list(name, "d", value["d"], [1 + len(BASE_DEPTHS)], remedy)
-        widths = check_list(name, "w", value["w"], [NUM_WIDTHS], remedy)
+        choices, reader = self.choices, self.choices.reader
+        value = reader.read_object(notation, required=("d", "e", "w", "r"))
+        depths = reader.check_list("d", value["d"], [1 + len(BASE_DEPTHS)])
+        widths = reader.check_list("w", value["w"], [NUM_WIDTHS])
         stem_depth = choices.pick("d at position 0", depths[0], [*STEM_DEPTHS])
         extra = [choices.pick(f"d at position {at}", x, EXTRA_DEPTHS) for at, x in enumerate(depths[1:], start=1)]
         num_blocks = [base + more for base, more in zip(BASE_DEPTHS, extra, strict=True)]

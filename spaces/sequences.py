@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spaces.notation import check_list, choice_index
+from spaces.notation import NotationReader
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype
 
@@ -52,22 +52,21 @@ class Sequences:
         known = (*self.convolutions, *self.supplementary)
         for position, operation in enumerate(operations):
             if operation not in known:
-                choice_index(f"{self.space} notation", f"{name}[{position}]", operation, known, self._remedy)
+                self._reader.choice_index(f"{name}[{position}]", operation, known)
         num_extra = sum(operation in self.supplementary for operation in operations)
         if not 1 <= len(operations) <= self.max_length or num_extra > 1 or num_extra == len(operations):
             raise ArchitectureError(
                 f"{self.space} notation: expected {name} to have 1 to {self.max_length} operations, a convolution "
-                f"among them and at most one supplementary, got {shown(list(operations))}. {self._remedy}"
+                f"among them and at most one supplementary, got {shown(list(operations))}. {self._reader.remedy}"
             )
 
     def read(self, names: Any, types: Any, name: str) -> Operations:
         """Read a sequence from its lists of names and types (``conv`` or ``supp``)."""
-        names = check_list(self.space, name, names, range(1, self.max_length + 1), self._remedy)
+        names = self._reader.check_list(name, names, range(1, self.max_length + 1))
         self.check(tuple(names), name)
-        types = check_list(self.space, f"types of {name}", types, [len(names)], self._remedy)
+        types = self._reader.check_list(f"types of {name}", types, [len(names)])
         for position, (found, operation) in enumerate(zip(types, names, strict=True)):
-            expected = [self.kind(operation)]
-            choice_index(f"{self.space} notation", f"type {position} of {name}", found, expected, self._remedy)
+            self._reader.choice_index(f"type {position} of {name}", found, [self.kind(operation)])
         return tuple(names)
 
     def kind(self, operation: str) -> str:
@@ -128,8 +127,8 @@ class Sequences:
         return int(convolutions**length) + with_extra
 
     @property
-    def _remedy(self) -> str:
-        return f"See CONVOLUTIONS and SUPPLEMENTARY in spaces/{self.space}_blocks.py."
+    def _reader(self) -> NotationReader:
+        return NotationReader(self.space, f"See CONVOLUTIONS and SUPPLEMENTARY in spaces/{self.space}_blocks.py.")
 
 
 def lazy_product(*factories: Callable[[], Iterator[T]]) -> Iterator[tuple[T, ...]]:

@@ -12,7 +12,7 @@ from itertools import chain, islice, product
 from math import prod
 from typing import Any, TypeVar
 
-from spaces.notation import check_list, choice_index
+from spaces.notation import NotationReader, choice_index
 from spaces.space import ArchitectureError, Genotype
 
 Layer = TypeVar("Layer")
@@ -47,6 +47,11 @@ class SupernetChoices:
     depths: tuple[tuple[int, ...], ...]
     parts: Mapping[str, Sequence[float]]
     make_block: Callable[..., Block]
+
+    @property
+    def reader(self) -> NotationReader:
+        """The reader of the space's notations."""
+        return NotationReader(self.space, self.remedy)
 
     @property
     def remedy(self) -> str:
@@ -140,7 +145,7 @@ class SupernetChoices:
         """
         most = [depths[-1] for depths in self.depths]
         lengths = [sum(num_blocks), sum(most)]
-        columns = [check_list(self.space, name, lists[name], lengths, self.remedy) for name in self.parts]
+        columns = [self.reader.check_list(name, lists[name], lengths) for name in self.parts]
         listed = {len(column) for column in columns}
         if len(listed) > 1:
             counts = ", ".join(f"{len(column)} in {name}" for name, column in zip(self.parts, columns, strict=True))

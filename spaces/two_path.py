@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from spaces.notation import check_keys, check_list, choice_index, read_object
+from spaces.notation import NotationReader
 from spaces.sequences import Operations, lazy_product
 from spaces.space import Genotype, SearchSpace
 from spaces.two_path_blocks import BLOCKS, LAYOUTS, MAX_BLOCKS, NUM_REDUCTIONS, BlockPath, spell_path
 
 NUM_PATHS = 2
-REMEDY = (
+READER = NotationReader(
+    "two_path",
     'Write it like {"path1": [{"op_names": ["conv3x3"], "op_types": ["conv"]}, ...], "path2": [...], '
-    '"path1_reduce_inds": [0, 1], "path2_reduce_inds": [0, 1]}.'
+    '"path1_reduce_inds": [0, 1], "path2_reduce_inds": [0, 1]}.',
 )
 
 _GENES_PER_BLOCK = 1 + len(BLOCKS.gene_sizes)
@@ -82,7 +83,7 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
     def parse(self, notation: str) -> TwoPathNetwork:
         names = ("path1", "path2")
         keys = (*names, *(f"{name}_reduce_inds" for name in names))
-        value = read_object(self.name, notation, REMEDY, required=keys)
+        value = READER.read_object(notation, required=keys)
         first, second = [_read_path(name, value[name], value[f"{name}_reduce_inds"]) for name in names]
         return TwoPathNetwork((first, second))
 
@@ -165,13 +166,11 @@ def _decode_path(genes: Genotype) -> BlockPath:
 
 
 def _read_path(name: str, blocks: Any, reductions: Any) -> BlockPath:
-    space = TwoPath.name
-    blocks = check_list(space, name, blocks, range(NUM_REDUCTIONS, MAX_BLOCKS + 1), REMEDY)
+    blocks = READER.check_list(name, blocks, range(NUM_REDUCTIONS, MAX_BLOCKS + 1))
     for block in blocks:
-        check_keys(space, block, REMEDY, required=("op_names", "op_types"))
-    reductions = check_list(space, f"{name}_reduce_inds", reductions, [NUM_REDUCTIONS], REMEDY)
-    indices = range(len(blocks))
-    reductions = [choice_index(f"{space} notation", f"{name}_reduce_inds", r, indices, REMEDY) for r in reductions]
+        READER.check_keys(block, required=("op_names", "op_types"))
+    reductions = READER.check_list(f"{name}_reduce_inds", reductions, [NUM_REDUCTIONS])
+    reductions = [READER.choice_index(f"{name}_reduce_inds", r, range(len(blocks))) for r in reductions]
     sequences = [
         BLOCKS.read(block["op_names"], block["op_types"], f"{name}[{position}]")
         for position, block in enumerate(blocks)
