@@ -12,7 +12,8 @@ from converters.constants import constant_nodes, counts_as_weight, fill_nodes, r
 from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape, attributes
 from converters.models.onnx_layers import Weight, layer_call, union
-from converters.models.onnx_model import STANDARD_DOMAINS, Source
+from converters.models.onnx_model import Source
+from converters.models.onnx_opset import STANDARD_DOMAINS
 from converters.models.onnx_positions import VALUE_INPUTS, trimmed
 from converters.models.onnx_values import Values, place
 from converters.tensor_types import element_type, spell_type, static_shape

@@ -27,8 +27,10 @@ from converters.graph import Shape
 from converters.models.one_node import evaluate, infer_types
 from converters.models.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, integer_of, union
 from converters.models.onnx_misfits import misfit
-from converters.models.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant
+from converters.models.onnx_model import Source
+from converters.models.onnx_opset import STANDARD_DOMAINS
 from converters.models.onnx_positions import read_by_value
+from converters.models.onnx_weights import MAX_CONSTANT_NUMBERS, is_constant
 from converters.tensor_types import element_type, static_shape
 
 # Excluded from constant folding: random operators, and the rounding that defines quantised networks.

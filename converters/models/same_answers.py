@@ -14,7 +14,8 @@ from onnx.helper import make_tensor_value_info
 
 from converters.errors import OnnxModelError
 from converters.models.decisions import tensors_of
-from converters.models.onnx_model import MAX_CONSTANT_NUMBERS, has_branches
+from converters.models.onnx_model import has_branches
+from converters.models.onnx_weights import MAX_CONSTANT_NUMBERS
 from converters.runtime import session_of
 
 if TYPE_CHECKING:

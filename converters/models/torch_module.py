@@ -17,7 +17,8 @@ import onnx
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.models.decisions import check_decisions, drawn_like, tensors_of
-from converters.models.onnx_model import LEARNED, refuse_branches
+from converters.models.onnx_model import refuse_branches
+from converters.models.onnx_weights import LEARNED
 from converters.models.same_answers import Answered, check_answers
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
-from converters.models.onnx_model import EXPLICIT_DEFAULTS
+from converters.models.onnx_opset import EXPLICIT_DEFAULTS
 from converters.models.onnx_positions import STATE_INPUTS, trimmed
 from converters.passes.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.passes.spell_activations import (
