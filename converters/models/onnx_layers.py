@@ -107,13 +107,14 @@ def _biased(op_type: str, own: Sequence[Weight]) -> str:
 
 
 def _window(given: Mapping[str, AttributeValue], weight_shape: Shape) -> dict[str, AttributeValue | None]:
-    """Return the attributes to set because the function's defaults are for two axes; ``kernel_shape`` is dropped."""
+    """Return the attributes to drop, which the function does not have, and to set, as its defaults are for two axes."""
+    dropped = dict.fromkeys(("kernel_shape", "auto_pad") if given.get("auto_pad") == "NOTSET" else ("kernel_shape",))
     axes = len(weight_shape) - 2
     if axes == 2:
-        return {"kernel_shape": None}
+        return dropped
     ones = (1,) * axes
     defaults = {"dilations": ones, "pads": (0,) * 2 * axes, "strides": ones}
-    return {"kernel_shape": None, **{name: given.get(name, value) for name, value in defaults.items()}}
+    return dropped | {name: given.get(name, value) for name, value in defaults.items()}
 
 
 def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bool:

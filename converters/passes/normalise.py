@@ -6,11 +6,12 @@ it. ``rewrite`` applies one to all nodes of a graph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 import onnx
+from onnx.helper import get_attribute_value
 
 from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
 from converters.models.onnx_opset import EXPLICIT_DEFAULTS
@@ -44,20 +45,8 @@ from converters.passes.spell_layers import (
 )
 from converters.passes.spell_views import spell_expand, spell_slice, spell_view
 from converters.passes.spell_windows import absorb_padding, spell_padding, spell_pool, spell_wrap
-from converters.text import OPSET
+from converters.text import OPSET, prelude_functions
 
-_WINDOW_DEFAULTS: Mapping[str, AttributeValue] = {
-    "auto_pad": "NOTSET",
-    "dilations": (1, 1),
-    "pads": (0, 0, 0, 0),
-    "strides": (1, 1),
-}
-# Defaults of attributes that the operator's schema does not declare.
-DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
-    "nn.Conv": {**_WINDOW_DEFAULTS, "group": 1},
-    "nn.ConvBias": {**_WINDOW_DEFAULTS, "group": 1},
-    "nn.LayerNormalization": {"epsilon": 1e-5},
-}
 # Operators with windows over any number of axes, and the defaults of their attributes along each axis.
 WINDOWED = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
 NEUTRAL: Mapping[str, int] = {"dilations": 1, "output_padding": 0, "pads": 0, "strides": 1}
@@ -71,7 +60,7 @@ ALONG_AXIS = frozenset(
 
 
 def normalise(graph: Graph) -> Graph:
-    """Return the graph after all spellings; each comes after those that prepare the patterns it looks for."""
+    """Return the graph after all spellings."""
     for spelling in SPELLINGS:
         graph = rewrite(graph, spelling)
     return graph
@@ -153,14 +142,18 @@ def _equal(default: AttributeValue | None, value: AttributeValue) -> bool:
 @lru_cache(maxsize=1 << 10)
 def _defaults(op_type: str) -> Mapping[str, AttributeValue]:
     """Return the defaults of an operator's attributes, without those that must be explicit."""
-    schema = _schema(op_type)
-    if schema is None:
-        return DEFAULTS.get(op_type, {})
-    values = {name: attribute.default_value for name, attribute in schema.attributes.items()}
     explicit = EXPLICIT_DEFAULTS.get(op_type, {})
-    known = {name: onnx.helper.get_attribute_value(x) for name, x in values.items() if x.name and name not in explicit}
-    decoded = {name: value.decode() if isinstance(value, bytes) else value for name, value in known.items()}
-    return {**decoded, **DEFAULTS.get(op_type, {})}
+    values = {x.name: get_attribute_value(x) for x in _declared_defaults(op_type) if x.name not in explicit}
+    decoded = {name: value.decode() if isinstance(value, bytes) else value for name, value in values.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in decoded.items()}
+
+
+def _declared_defaults(op_type: str) -> Sequence[onnx.AttributeProto]:
+    """Return the defaults in the operator's schema, or in the prelude if it is one of our functions."""
+    if schema := _schema(op_type):
+        defaults = [attribute.default_value for attribute in schema.attributes.values()]
+        return [default for default in defaults if default.name]
+    return next((f.attribute_proto for f in prelude_functions() if f"nn.{f.name}" == op_type), ())
 
 
 @lru_cache(maxsize=1 << 10)
@@ -175,27 +168,27 @@ def _schema(op_type: str) -> onnx.defs.OpSchema | None:
     return onnx.defs.get_schema(op_type, OPSET) if onnx.defs.has(op_type, OPSET) else None
 
 
+# Each spelling comes after those that prepare the patterns it looks for, and before those that would change them.
 SPELLINGS: tuple[Spelling, ...] = (
     drop_unused_outputs,
     spell_axis,
-    drop_defaults,
     drop_single_operand,
-    write_out_sum,
-    absorb_bias,
+    write_out_sum,  # the patterns below have additions of two operands
+    absorb_bias,  # before an added bias of one number becomes a constant
     spell_gemm,
-    spell_number,
+    spell_number,  # makes the scales of which activations consist
     spell_clip,
-    spell_hard_sigmoid,
+    spell_hard_sigmoid,  # of clips
     spell_product,
-    spell_activation,
+    spell_activation,  # of HardSigmoid, and of scales behind products
     spell_softplus,
     spell_slope,
     drop_zeros,
-    drop_guard,
+    drop_guard,  # of scores without masks of zeros
     absorb_layer_norm,
-    absorb_unbiased_layer_norm,
+    absorb_unbiased_layer_norm,  # of what is left: it would also take the scale of a norm with a bias
     spell_padding,
-    absorb_padding,
+    absorb_padding,  # adds to explicit padding
     spell_pool,
     spell_global_pool,
     spell_norm_pool,
@@ -203,12 +196,12 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_wrap,
     spell_expand,
     spell_view,
-    spell_row_pool,
+    spell_row_pool,  # of rows seen as an image; makes a view of the pooled row
     spell_view,
-    spell_slice,
+    spell_slice,  # merges slices between which there was a view
     merge_concat,
-    absorb_group_norm,
-    spell_composite,
+    absorb_group_norm,  # of groups in one form of reshape
+    spell_composite,  # from here on no pattern is looked for
     spell_sum,
     round_scale,
     drop_zero_states,
