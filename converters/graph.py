@@ -76,6 +76,19 @@ class Node(NamedTuple):
         return Node(op_type, tuple([source.get(x, x) for x in inputs]), outputs, attributes, weights)
 
 
+def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
+    """Return the inputs without omitted ones at the end."""
+    kept = list(inputs)
+    while kept and not kept[-1]:
+        kept.pop()
+    return tuple(kept)
+
+
+def union(params: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the learned arrays of several weights."""
+    return {name: size for own in params for name, size in own.items()}
+
+
 def depth_of(nodes: Iterable[Node]) -> int:
     """Return the number of nodes on the longest path."""
     depth: dict[str, int] = {}

@@ -11,8 +11,9 @@ from math import prod
 
 from converters.constants import FLOATS
 from converters.convert import to_canonical_graph
-from converters.graph import Graph, Node, Shape, depth_of
-from converters.models.onnx_layers import INDICES, QUANTISATION, union
+from converters.graph import Graph, Node, Shape, depth_of, union
+from converters.models.onnx_layers import INDICES
+from converters.models.onnx_positions import QUANTISATION, QUANTISED_BIASES
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
@@ -24,8 +25,6 @@ PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})
 EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # operators of other domains with weights, but without MACs
-# Positions of the inputs that may be biases stored as 32-bit integers.
-QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}
 
 
 @dataclass(frozen=True)

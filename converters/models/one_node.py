@@ -1,4 +1,4 @@
-"""Type inference and evaluation of a single node."""
+"""A single node of a model: its place in messages, its attributes, type inference and evaluation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
 
 from converters.constants import Array
 from converters.text import IR_VERSION, OPSET, prelude_functions
+
+
+def place(node: NodeProto) -> str:
+    """Return the place of an error in a model for messages: the operator, and the node's name or its first output."""
+    return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+
+
+def integer_of(node: NodeProto, name: str, default: int) -> int:
+    """Return an integer attribute of a node."""
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
 def infer_types(node: NodeProto, types: Mapping[str, TypeProto], arrays: Mapping[str, Array]) -> dict[str, TypeProto]:

@@ -10,12 +10,13 @@ from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to
 
 from converters.constants import constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
 from converters.errors import OnnxModelError
-from converters.graph import Attributes, AttributeValue, Graph, Node, Shape, attributes
-from converters.models.onnx_layers import Weight, layer_call, union
+from converters.graph import Attributes, AttributeValue, Graph, Node, Shape, attributes, trimmed, union
+from converters.models.one_node import place
+from converters.models.onnx_layers import Weight, layer_call
 from converters.models.onnx_model import Source
 from converters.models.onnx_opset import STANDARD_DOMAINS
-from converters.models.onnx_positions import VALUE_INPUTS, trimmed
-from converters.models.onnx_values import Values, place
+from converters.models.onnx_positions import VALUE_INPUTS
+from converters.models.onnx_values import Values
 from converters.tensor_types import element_type, spell_type, static_shape
 
 

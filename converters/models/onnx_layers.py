@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -10,39 +10,7 @@ from onnx import NodeProto, TensorProto
 
 from converters.graph import Attributes, AttributeValue, Shape, attributes
 
-# Positions of inputs that are weights even if they are a single number, or a short list of integers (quantised bias).
-WEIGHT_INPUTS: Mapping[str, range] = {
-    "BatchNormalization": range(1, 5),
-    "Conv": range(1, 3),
-    "ConvTranspose": range(1, 3),
-    "DequantizeLinear": range(1),
-    "GRU": range(1, 4),
-    "Gemm": range(1, 3),
-    "GroupNormalization": range(1, 3),
-    "InstanceNormalization": range(1, 3),
-    "LSTM": range(1, 4),
-    "LayerNormalization": range(1, 3),
-    "PRelu": range(1, 2),
-    "QGemm": range(6, 7),
-    "QLinearConv": range(8, 9),
-    "RMSNormalization": range(1, 2),
-    "RNN": range(1, 4),
-}
-
-
-# Positions of inputs that are quantisation scales and zero points, which are no parameters.
-QUANTISATION: Mapping[str, Sequence[int]] = {
-    "ConvInteger": (2, 3),
-    "DequantizeLinear": (1, 2),
-    "DynamicQuantizeMatMul": (2, 3),
-    "MatMulInteger": (2, 3),
-    "QLinearConv": (1, 2, 4, 5, 6, 7),
-    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
-    "QuantizeLinear": (1, 2),
-}
-
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # element types of arrays that are no parameters
-STATISTICS = range(3, 5)  # positions of the running statistics of a batch norm, which are not learned
 
 
 class Weight(NamedTuple):
@@ -60,11 +28,6 @@ class Weight(NamedTuple):
     def stored(cls, name: str, shape: Shape, dtype: int) -> Weight:
         """Make a weight that is stored in the model."""
         return cls(name, shape, dtype, {} if dtype in INDICES else {name: prod(shape)})
-
-
-def union(params: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the learned arrays of several weights."""
-    return {name: size for own in params for name, size in own.items()}
 
 
 def layer_call(
@@ -123,8 +86,3 @@ def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bo
         return False
     columns = own[0].shape[0 if given.get("transB") else 1]
     return len(own) == 1 or (prod(own[1].shape) == columns and own[1].shape[-1:] == (columns,))
-
-
-def integer_of(node: NodeProto, name: str, default: int) -> int:
-    """Return an integer attribute of a node."""
-    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)

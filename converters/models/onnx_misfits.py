@@ -12,7 +12,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from converters.constants import Array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
-from converters.models.onnx_layers import integer_of
+from converters.models.one_node import integer_of
 
 SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but the first two
 BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # element types smaller than a byte

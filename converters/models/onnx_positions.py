@@ -1,4 +1,4 @@
-"""Positions of operator inputs whose values decide what is computed, such as indices, sizes and scales."""
+"""Positions of operator inputs: values that decide what is computed, such as indices and sizes, and weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,39 @@ INDEX_INPUTS: Mapping[str, Sequence[int]] = {
     "Pad": (1, 3),
     "Slice": (1, 2, 3, 4),
 }
+# Inputs that are initial states.
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+# Inputs that are weights even if they are a single number, or a short list of integers (quantised bias).
+WEIGHT_INPUTS: Mapping[str, range] = {
+    "BatchNormalization": range(1, 5),
+    "Conv": range(1, 3),
+    "ConvTranspose": range(1, 3),
+    "DequantizeLinear": range(1),
+    "GRU": range(1, 4),
+    "Gemm": range(1, 3),
+    "GroupNormalization": range(1, 3),
+    "InstanceNormalization": range(1, 3),
+    "LSTM": range(1, 4),
+    "LayerNormalization": range(1, 3),
+    "PRelu": range(1, 2),
+    "QGemm": range(6, 7),
+    "QLinearConv": range(8, 9),
+    "RMSNormalization": range(1, 2),
+    "RNN": range(1, 4),
+}
+STATISTICS = range(3, 5)  # of the running statistics of a batch norm, which are not learned
+# Inputs that are quantisation scales and zero points, which are no parameters.
+QUANTISATION: Mapping[str, Sequence[int]] = {
+    "ConvInteger": (2, 3),
+    "DequantizeLinear": (1, 2),
+    "DynamicQuantizeMatMul": (2, 3),
+    "MatMulInteger": (2, 3),
+    "QLinearConv": (1, 2, 4, 5, 6, 7),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2),
+}
+# Inputs that may be biases stored as 32-bit integers.
+QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
@@ -55,14 +87,6 @@ def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) 
     for node in nodes:
         for position in positions.get(node.op_type, ()):
             yield from node.input[position : position + 1]
-
-
-def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Return the inputs without omitted ones at the end."""
-    kept = list(inputs)
-    while kept and not kept[-1]:
-        kept.pop()
-    return tuple(kept)
 
 
 def seen_at(

@@ -23,13 +23,13 @@ from onnx.helper import (
 
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
-from converters.graph import Shape
-from converters.models.one_node import evaluate, infer_types
-from converters.models.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, integer_of, union
+from converters.graph import Shape, union
+from converters.models.one_node import evaluate, infer_types, integer_of, place
+from converters.models.onnx_layers import Weight
 from converters.models.onnx_misfits import misfit
 from converters.models.onnx_model import Source
 from converters.models.onnx_opset import STANDARD_DOMAINS
-from converters.models.onnx_positions import read_by_value
+from converters.models.onnx_positions import STATISTICS, WEIGHT_INPUTS, read_by_value
 from converters.models.onnx_weights import MAX_CONSTANT_NUMBERS, is_constant
 from converters.tensor_types import element_type, static_shape
 
@@ -270,11 +270,6 @@ def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
         return []
     starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
     return list(pairwise((*starts, size)))
-
-
-def place(node: NodeProto) -> str:
-    """Return the place of an error in a model for messages: the operator, and the node's name or its first output."""
-    return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
 
 
 def _copy(node: NodeProto) -> NodeProto:

@@ -10,8 +10,16 @@ from onnx.helper import make_tensor_type_proto
 
 from converters.constants import FLOATS, read_array
 from converters.errors import OnnxModelError
-from converters.models.onnx_layers import QUANTISATION, WEIGHT_INPUTS
-from converters.models.onnx_positions import INDEX_INPUTS, STATE_INPUTS, VIEWS, read_by_value, seen_at, value_inputs
+from converters.models.onnx_positions import (
+    INDEX_INPUTS,
+    QUANTISATION,
+    STATE_INPUTS,
+    VIEWS,
+    WEIGHT_INPUTS,
+    read_by_value,
+    seen_at,
+    value_inputs,
+)
 from converters.text import IR_VERSION
 
 MAX_CONSTANT_NUMBERS = 4096  # an array with more elements is a weight, and is not constant-folded

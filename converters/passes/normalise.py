@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx.helper import get_attribute_value
 
-from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
+from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference, trimmed
 from converters.models.onnx_opset import EXPLICIT_DEFAULTS
-from converters.models.onnx_positions import STATE_INPUTS, trimmed
+from converters.models.onnx_positions import STATE_INPUTS
 from converters.passes.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.passes.spell_activations import (
     spell_activation,

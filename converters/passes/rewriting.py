@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from converters.graph import AttributeValue, Graph, Node, Shape
-from converters.models.onnx_layers import union
+from converters.graph import AttributeValue, Graph, Node, Shape, union
 
 
 class Surroundings:
