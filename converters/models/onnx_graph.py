@@ -15,6 +15,7 @@ from converters.models.one_node import place
 from converters.models.onnx_layers import Weight, layer_call
 from converters.models.onnx_model import Source
 from converters.models.onnx_opset import STANDARD_DOMAINS
+from converters.models.onnx_plainer import Plainer
 from converters.models.onnx_positions import VALUE_INPUTS
 from converters.models.onnx_values import Values
 from converters.tensor_types import element_type, spell_type, static_shape
@@ -38,6 +39,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.values = Values(source)
+        self.plainer = Plainer(self.values)
         self.nodes: list[Node] = []
         self.names = {"": ""}  # name in the graph by name in the model
         self.shapes: dict[str, Shape] = {}
@@ -47,9 +49,9 @@ class _Reader:
 
     def read(self, node: NodeProto) -> None:
         """Append a node, unless it only makes constants or weights."""
-        node = self.values.without_zeros(node)
+        node = self.plainer.without_zero_bias(node)
         self.values.infer(node)
-        node = self.values.plainer(node)
+        node = self.plainer.plain(node)
         if not self.values.take_in(node):
             self.nodes += self._layer(node) or self._fill(node) or self._plain(node)
 

@@ -6,25 +6,17 @@ A value computed from constants alone is a constant; one computed from weights a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from itertools import accumulate, pairwise
 from math import prod
 
 import numpy as np
 import onnx.shape_inference
 from onnx import NodeProto, TypeProto
-from onnx.helper import (
-    get_attribute_value,
-    make_node,
-    make_tensor_type_proto,
-    np_dtype_to_tensor_dtype,
-    tensor_dtype_to_np_dtype,
-)
+from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype, tensor_dtype_to_np_dtype
 
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape, union
-from converters.models.one_node import evaluate, infer_types, integer_of, place
+from converters.models.one_node import copied, evaluate, infer_types, place
 from converters.models.onnx_layers import Weight
 from converters.models.onnx_misfits import misfit
 from converters.models.onnx_model import Source
@@ -35,7 +27,6 @@ from converters.tensor_types import element_type, static_shape
 
 # Excluded from constant folding: random operators, and the rounding that defines quantised networks.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
-BIASED = frozenset({"Conv", "ConvTranspose"})  # operators whose third input is a bias
 ALIASES = frozenset({"Constant", "Identity"})  # operators whose output is a weight with an identity of its own
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # their outputs are about as small as their inputs
 
@@ -52,7 +43,6 @@ class Values:
         self.weights = {x: self._stored(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
-        self._splits: dict[str, NodeProto] = {}  # SplitToSequence nodes by their output
 
     def shape(self, x: str) -> Shape | None:
         """Return the shape of a value, or None if a size is unknown."""
@@ -87,96 +77,11 @@ class Values:
                     got = " ".join(str(e).split())
                     raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
                 # Otherwise it reads an output of another domain's operator, whose type is unknown.
-        if node.domain in (*STANDARD_DOMAINS, "nn") and (got := misfit(node, self.shape, self.arrays)):
-            raise OnnxModelError(f"{place(node)}: expected inputs that fit, got {got}.")
+            if got := misfit(node, self.shape, self.arrays):
+                raise OnnxModelError(f"{place(node)}: expected inputs that fit, got {got}.")
         for x in node.output:
             if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
                 self.types[x] = self._declared[x]
-
-    def plainer(self, node: NodeProto) -> NodeProto:
-        """Return a simpler node that computes the same.
-
-        This undoes what torch's exporters write: casts to the type that a value has, splits into sequences, and gathers
-        of all elements in order that only add axes. ``Dropout`` at inference keeps one input.
-        """
-        if node.domain not in STANDARD_DOMAINS:
-            return node
-        if node.op_type == "SplitToSequence":
-            self._splits[node.output[0]] = node
-        if node.op_type == "SequenceAt":
-            return self._slice(node)
-        if node.op_type in ("Cast", "CastLike"):
-            return self._cast(node)
-        if node.op_type == "Dropout" and not self._is_training(node):
-            return make_node("Dropout", node.input[:1], node.output, node.name)
-        if node.op_type == "Gather" and self._keeps_order(node):
-            sizes = f"{node.output[0]}\0sizes"
-            self.arrays[sizes] = np.array(self.shape(node.output[0]))
-            return make_node("Reshape", [node.input[0], sizes], node.output, node.name)
-        return node
-
-    def without_zeros(self, node: NodeProto) -> NodeProto:
-        """Return a convolution without a bias of zeros, which torch 2.13 makes of a wrong shape for ``Conv3d``."""
-        is_biased = node.domain in STANDARD_DOMAINS and node.op_type in BIASED and len(node.input) == 3
-        if not is_biased or not self._is_made_of_zeros(node.input[2]):
-            return node
-        without = _copy(node)
-        del without.input[2:]
-        return without
-
-    def _slice(self, node: NodeProto) -> NodeProto:
-        """Replace an element of a split sequence by a slice of the tensor, or by a gather if the axis is dropped."""
-        split, index = self._splits.get(node.input[0]), self.arrays.get(node.input[1])
-        if split is None or index is None:
-            return node
-        given = self.arrays.get(split.input[1]) if len(split.input) > 1 else np.array(1)
-        shape, axis = self.shape(split.input[0]), integer_of(split, "axis", 0)
-        borders = _borders(given, shape[axis]) if given is not None and shape else []
-        if index.size != 1 or not -len(borders) <= index.item() < len(borders):
-            return node
-        # NOTE: this follows torch and ONNX Runtime; the ONNX specification ignores ``keepdims`` if a size is given.
-        if given is not None and given.shape == () and given == 1 and not integer_of(split, "keepdims", 1):
-            return self._part(node, "Gather", split.input[0], {"index": np.array(index.item())}, axis)
-        start, end = borders[int(index.item())]
-        bounds = {name: np.array([number]) for name, number in (("starts", start), ("ends", end), ("axes", axis))}
-        return self._part(node, "Slice", split.input[0], bounds)
-
-    def _part(
-        self, node: NodeProto, op_type: str, x: str, numbers: Mapping[str, Array], axis: int | None = None
-    ) -> NodeProto:
-        """Return a node that makes the output of ``node`` from ``x`` and constant operands."""
-        operands = {f"{node.output[0]}\0{name}": array for name, array in numbers.items()}
-        self.arrays.update(operands)
-        part = make_node(op_type, [x, *operands], node.output, node.name, axis=axis)
-        self.infer(part)
-        return part
-
-    def _cast(self, node: NodeProto) -> NodeProto:
-        """Replace a cast to the type that a value already has by Identity."""
-        x, output = node.input[0], node.output[0]
-        wanted = element_type(self.types.get(output))
-        if not wanted:
-            return node
-        given = np_dtype_to_tensor_dtype(self.arrays[x].dtype) if x in self.arrays else element_type(self.types.get(x))
-        if given == wanted and x not in self.weights:  # Identity would give a weight another identity
-            return make_node("Identity", [x], [output], node.name)
-        return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
-
-    def _is_training(self, node: NodeProto) -> bool:
-        """Return whether a ``Dropout`` is or may be in training mode."""
-        mode = node.input[2] if len(node.input) > 2 else ""
-        return mode != "" and (mode not in self.arrays or bool(self.arrays[mode].any()))
-
-    def _keeps_order(self, node: NodeProto) -> bool:
-        """Return whether a ``Gather`` takes all elements of an axis in order and only splits the axis."""
-        indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
-        if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
-            return False
-        return bool(np.array_equal(indices.ravel(), np.arange(shape[integer_of(node, "axis", 0)])))
-
-    def _is_made_of_zeros(self, x: str) -> bool:
-        """Return whether an array is all zeros and was computed, not stored in the model, so that it is not learned."""
-        return x in self.computed and not self.arrays[x].any()
 
     def take_in(self, node: NodeProto) -> bool:
         """Record the outputs of a node if they are constants or weights; return whether they are."""
@@ -263,21 +168,6 @@ class Values:
         return f"{node.op_type}{sorted(values.items())}({', '.join(operands)})"
 
 
-def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
-    """Return start and end of each part of a split; a scalar is the size of all parts but a smaller last one."""
-    given = [int(number) for number in sizes.ravel()]
-    if not given or min(given) < (0 if sizes.ndim else 1):  # torch splits 4 into 3 parts as 2, 2 and 0
-        return []
-    starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
-    return list(pairwise((*starts, size)))
-
-
-def _copy(node: NodeProto) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    return copy
-
-
 def _unbiased(node: NodeProto) -> NodeProto:
     """Return ``LinearBias`` as ``Linear`` for type inference.
 
@@ -285,7 +175,7 @@ def _unbiased(node: NodeProto) -> NodeProto:
     """
     if node.domain != "nn" or node.op_type != "LinearBias":
         return node
-    plain = _copy(node)
+    plain = copied(node)
     plain.op_type = "Linear"
     return plain
 
