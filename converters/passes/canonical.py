@@ -23,10 +23,9 @@ from converters.passes.segments import constants_late, split_at_borders
 COMMUTATIVE = frozenset({"Sum", "Add", "Mul", "Max", "Min", "Mean"})
 Operand = tuple[int, int]  # vertex, output index
 # A node of a segment without names: operator, attributes and operands, which are earlier vertices. Entries, which are
-# the values that a segment reads from outside, are numbered first and have no Vertex.
+# the values that a segment reads from outside, come first.
 Vertex = tuple[str, Attributes, tuple[Operand, ...]]
-
-
+ENTRY: Vertex = ("", (), ())
 Splits = list[tuple[int, ...]]
 MOST_TRIED = 64  # size of a class of equal colour up to which its vertices are tried
 MOST_TRIES = 256  # tries in a segment, which may have many such classes
@@ -58,7 +57,7 @@ def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: 
         return segment
     entries = _entries(segment, graph_inputs)
     place: dict[str, Operand] = {x: (index, 0) for index, x in enumerate(entries)}
-    vertices: list[Vertex] = []
+    vertices = [ENTRY] * len(entries)
     for index, (op_type, inputs, outputs, attributes, _) in enumerate(segment, start=len(entries)):
         vertices.append((op_type, attributes, tuple([place[x] for x in inputs])))
         for output, x in enumerate(outputs):
@@ -69,7 +68,7 @@ def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: 
     for vertex in order.vertices:
         node = segment[vertex - len(entries)]
         if node.op_type in COMMUTATIVE:
-            inputs = tuple([node.inputs[position] for position in order.operands[vertex - len(entries)]])
+            inputs = tuple([node.inputs[position] for position in order.operands[vertex]])
             node = node if inputs == node.inputs else node._replace(inputs=inputs)
         ordered.append(node)
     return ordered
@@ -105,11 +104,11 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
         elif vertex not in visited:
             visited.add(vertex)
             stack.append(~vertex)
-            reads = vertices[vertex - num_entries][2]
+            reads = vertices[vertex][2]
             if len(reads) == 1:
                 stack.append(reads[0][0])
             else:
-                sources = [reads[position][0] for position in reversed(operands[vertex - num_entries])]
+                sources = [reads[position][0] for position in reversed(operands[vertex])]
                 stack += sorted(sources, key=height.__getitem__)
     return Order(tuple(order), operands)
 
@@ -123,12 +122,11 @@ class _Colours:
 
     def __init__(self, vertices: Sequence[Vertex], num_entries: int, roots: Sequence[int]) -> None:
         self.vertices = vertices
-        self.num_entries = num_entries
         self.roots = roots
         self.height = height = [0] * num_entries
         levels: list[list[int]] = [[]]  # vertices by height, without entries
         choices: list[set[int]] = []  # operand sets of the commutative operators
-        for index, (op_type, _, operands) in enumerate(vertices, start=num_entries):
+        for index, (op_type, _, operands) in enumerate(vertices[num_entries:], start=num_entries):
             below = max([height[source] for source, _ in operands], default=0)
             height.append(below + 1)
             if below + 1 == len(levels):
@@ -220,7 +218,7 @@ class _Colours:
     def _find_readers(self) -> list[list[tuple[int, int]]]:
         """Return for every vertex the vertices that read it, each with the input slot."""
         readers: list[list[tuple[int, int]]] = [[] for _ in self.colour]
-        for index, (op_type, _, operands) in enumerate(self.vertices, start=self.num_entries):
+        for index, (op_type, _, operands) in enumerate(self.vertices):
             commutes = op_type in COMMUTATIVE
             for slot, (source, output) in enumerate(operands):
                 readers[source].append((index, -1 - output if commutes else slot))
@@ -254,27 +252,21 @@ class _Colours:
     def _colours_around(self, vertices: Sequence[int]) -> set[int]:
         """Return the colours of the operands and readers of these vertices."""
         neighbours = {reader for vertex in vertices for reader, _ in self.readers[vertex]}
-        for vertex in vertices:
-            if vertex >= self.num_entries:
-                neighbours.update([source for source, _ in self._operands(vertex)])
+        neighbours.update([source for vertex in vertices for source, _ in self.vertices[vertex][2]])
         return {self.colour[neighbour] for neighbour in neighbours}
 
     def _operator(self, index: int) -> tuple[object, ...]:
-        return self.vertices[index - self.num_entries][:2]
+        return self.vertices[index][:2]
 
     def _seen_from_below(self, index: int) -> tuple[object, ...]:
-        vertex = self.vertices[index - self.num_entries]
-        return (*vertex[:2], self._reads(vertex))
+        return (*self.vertices[index][:2], self._reads(index))
 
     def _seen_from_around(self, index: int) -> tuple[object, ...]:
         readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
-        return (self._reads(self.vertices[index - self.num_entries]), tuple(readers))
+        return (self._reads(index), tuple(readers))
 
-    def _operands(self, index: int) -> tuple[Operand, ...]:
-        return self.vertices[index - self.num_entries][2] if index >= self.num_entries else ()
-
-    def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
-        op_type, _, operands = vertex
+    def _reads(self, index: int) -> tuple[Operand, ...]:
+        op_type, _, operands = self.vertices[index]
         reads = [(self.colour[source], output) for source, output in operands]
         if op_type in COMMUTATIVE:
             reads.sort()
