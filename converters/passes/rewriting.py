@@ -92,6 +92,14 @@ def as_integers(value: object) -> tuple[int, ...]:
     return tuple([int(number) for number in value]) if isinstance(value, tuple) else ()
 
 
+def both_orders(node: Node | None, *op_types: str) -> tuple[tuple[str, str], ...]:
+    """Return the two operands of a node in both orders; nothing if it has more or another operator than those given."""
+    if node is None or (op_types and node.op_type not in op_types) or len(node.inputs) != 2:
+        return ()
+    first, second = node.inputs
+    return (first, second), (second, first)
+
+
 Spelling = Callable[[Node, Surroundings], Sequence[Node] | None]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, isclose, pi, sqrt
 
 from converters.graph import Node, attributes
-from converters.passes.rewriting import Surroundings, as_integers
+from converters.passes.rewriting import Surroundings, as_integers, both_orders
 
 TOLERANCE = 1e-5  # relative, for factors that were rounded to 32 bits and six digits
 LINEAR_SOFTPLUS = 20.0  # above it log(1 + exp(x)) equals x in 32 bits
@@ -48,17 +48,14 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
     """
     if node.op_type == "Swish" and _is_number(node.attribute("alpha", 1.0), 1.0):
         return [Node("nn.Silu", node.inputs, node.outputs)]
-    if node.op_type == "Mul":
-        for x, gate in (node.inputs, node.inputs[::-1]):
-            if (made := at.producer(gate, "Sigmoid", "HardSigmoid")) and made.inputs[0] == x:
-                if made.op_type == "Sigmoid":
-                    return [Node("nn.Silu", (x,), node.outputs)]
-                if _is_number(made.attribute("alpha"), 1 / 6) and _is_number(made.attribute("beta", 0.5), 0.5):
-                    return [Node("HardSwish", (x,), node.outputs)]
+    for x, gate in both_orders(node, "Mul"):
+        if (made := at.producer(gate, "Sigmoid", "HardSigmoid")) and made.inputs[0] == x:
+            if made.op_type == "Sigmoid":
+                return [Node("nn.Silu", (x,), node.outputs)]
+            if _is_number(made.attribute("alpha"), 1 / 6) and _is_number(made.attribute("beta", 0.5), 0.5):
+                return [Node("HardSwish", (x,), node.outputs)]
     product = at.producer(node.inputs[0], "Mul") if node.op_type == "nn.Scale" else None
-    if product is None:
-        return None
-    for x, gate in (product.inputs, product.inputs[::-1]):
+    for x, gate in both_orders(product):
         if _is_number(node.attribute("factor"), 1 / 6) and _relu6_of_shifted(gate, at) == x:
             return [Node("HardSwish", (x,), node.outputs)]
         if _is_number(node.attribute("factor"), 0.5) and (shifted := _plus(gate, 1.0, at)):
@@ -121,9 +118,7 @@ def _hard_sigmoid(x: str, alpha: float, output: str) -> Node:
 
 
 def _clipped_relu(node: Node, at: Surroundings) -> list[Node] | None:
-    if len(node.inputs) != 2:
-        return None
-    for x, other in (node.inputs, node.inputs[::-1]):
+    for x, other in both_orders(node, "Min"):
         made, number = at.producer(x, "Relu"), at.number(other)
         if made and number is not None and number > 0 and at.same_shape(x, node.outputs[0]):
             return [_clip(made.inputs[0], 0.0, number, node.outputs[0])]
@@ -140,8 +135,7 @@ def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:
 
 def _plus(x: str, number: float, at: Surroundings) -> str | None:
     """Return the value y for which ``x`` is y + ``number``, if there is one."""
-    made = at.producer(x, "Add")
-    terms = (made.inputs, made.inputs[::-1]) if made else ()
+    terms = both_orders(at.producer(x, "Add"))
     return next((term for term, other in terms if at.number(other) == number and at.same_shape(term, x)), None)
 
 
@@ -155,10 +149,9 @@ def _is_tanh_of(y: str, x: str, at: Surroundings) -> bool:
     """Return whether ``y`` is tanh((2 / pi) ** 0.5 * (x + 0.044715 * x ** 3))."""
     tanh = at.producer(y, "Tanh")
     scaled = at.producer(tanh.inputs[0], "nn.Scale") if tanh else None
-    total = at.producer(scaled.inputs[0], "Add", "Sum") if scaled else None
-    if scaled is None or total is None or not _is_number(scaled.attribute("factor"), sqrt(2 / pi)):
+    if scaled is None or not _is_number(scaled.attribute("factor"), sqrt(2 / pi)):
         return False
-    for term, other in (total.inputs, total.inputs[::-1]):
+    for term, other in both_orders(at.producer(scaled.inputs[0], "Add", "Sum")):
         cubic = at.producer(other, "nn.Scale")
         if term == x and cubic and _is_number(cubic.attribute("factor"), 0.044715):
             return _is_cube_of(cubic.inputs[0], x, at)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.graph import Node, attributes
-from converters.passes.rewriting import Surroundings
+from converters.passes.rewriting import Surroundings, both_orders
 from converters.passes.spell_activations import spell_activation
 
 ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
@@ -19,12 +19,9 @@ def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
     A product becomes ``nn.Scale``, a square ``Mul``, and the maximum with 0 ``Relu``. Operations without effect become
     Identity. Other operators keep the number, as a scalar.
     """
-    if node.op_type not in ELEMENTWISE or len(node.inputs) != 2 or not at.is_float(node.outputs[0]):
-        return None
-    shape = at.shapes[node.outputs[0]]
-    for x, other in (node.inputs, node.inputs[::-1]):
+    for x, other in both_orders(node, *ELEMENTWISE) if at.is_float(node.outputs[0]) else ():
         number = at.number(other)
-        if number is not None and at.shapes.get(x) == shape and at.is_float(x):
+        if number is not None and at.same_shape(x, node.outputs[0]) and at.is_float(x):
             return _with_number(node, x, number, is_first=other == node.inputs[0])
     return None
 

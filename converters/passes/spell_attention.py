@@ -5,14 +5,12 @@ from __future__ import annotations
 from math import isfinite
 
 from converters.graph import Node
-from converters.passes.rewriting import Surroundings
+from converters.passes.rewriting import Surroundings, both_orders
 
 
 def drop_zeros(node: Node, at: Surroundings) -> list[Node] | None:
     """Remove the addition of zeros, such as a mask that hides nothing."""
-    if node.op_type != "Add" or not at.is_float(node.outputs[0]):
-        return None
-    for x, other in (node.inputs, node.inputs[::-1]):
+    for x, other in both_orders(node, "Add") if at.is_float(node.outputs[0]) else ():
         if at.producer(other, "nn.Zeros") and at.is_float(x) and at.same_shape(x, node.outputs[0]):
             return [Node("Identity", (x,), node.outputs)]
     return None
@@ -33,8 +31,7 @@ def _is_finite(scores: str, at: Surroundings) -> bool:
     if scaled := at.producer(scores, "nn.Scale"):
         return _is_finite(scaled.inputs[0], at)
     if masked := at.producer(scores, "Add"):
-        pairs = (masked.inputs, masked.inputs[::-1])
-        return any(_hides_by_finite(mask, at) and _is_finite(x, at) for mask, x in pairs)
+        return any(_hides_by_finite(mask, at) and _is_finite(x, at) for mask, x in both_orders(masked))
     return at.producer(scores, "MatMul") is not None
 
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from converters.graph import AttributeValue, Node, Shape, attributes
-from converters.passes.rewriting import Surroundings, as_integers
+from converters.passes.rewriting import Surroundings, as_integers, both_orders
 
 BIASABLE = ("nn.Conv", "nn.Linear")
 GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}  # over all axes but the first two
@@ -15,9 +15,7 @@ GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}
 
 def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
     """Make a weight that is added to a convolution or linear layer its bias, if nothing else reads the layer."""
-    if node.op_type != "Add":
-        return None
-    for x, other in (node.inputs, node.inputs[::-1]):
+    for x, other in both_orders(node, "Add"):
         layer = at.producer(x, *BIASABLE)
         same_shape = x in at.shapes and at.shapes[x] == at.shapes.get(node.outputs[0])
         if layer and same_shape and at.read_once(x) and _is_bias(other, layer, at):
@@ -45,7 +43,7 @@ def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | Non
 
     There is no ``nn`` function for a layer norm without bias.
     """
-    for x, scale in (node.inputs, node.inputs[::-1]) if node.op_type == "Mul" else ():
+    for x, scale in both_orders(node, "Mul"):
         normed = _normed(x, at) if at.producer(scale, "nn.Weight") else None
         if normed and at.shapes[scale] == at.shapes.get(normed[0], ())[-1:]:
             return [Node("LayerNormalization", (normed[0], scale), node.outputs, attributes(epsilon=normed[1]))]
@@ -79,9 +77,9 @@ def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 def _scaled_and_shifted(node: Node, at: Surroundings) -> Iterator[tuple[str, Node, Node]]:
     """Yield x, scale and bias if a node is ``x * scale + bias`` with weights, for each order of operands that fits."""
-    for product, shift in (node.inputs, node.inputs[::-1]) if node.op_type == "Add" else ():
-        made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
-        for x, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
+    for product, shift in both_orders(node, "Add"):
+        shift_weight = at.producer(shift, "nn.Weight")
+        for x, scale in both_orders(at.producer(product, "Mul")):
             if shift_weight and (scale_weight := at.producer(scale, "nn.Weight")):
                 yield x, scale_weight, shift_weight
 
@@ -193,7 +191,7 @@ def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
     centred = at.producer(quotient.inputs[0], "Sub") if quotient else None
     if quotient is None or total is None or centred is None or not at.same_shape(x, centred.inputs[0]):
         return None
-    for variance, epsilon in (total.inputs, total.inputs[::-1]):
+    for variance, epsilon in both_orders(total):
         number = at.number(epsilon)
         if number is None or not _is_mean_square(variance, quotient.inputs[0], at):
             continue
