@@ -146,13 +146,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
         raise ValueError(
             f"{named(config.files)}: like_table: expected architectures of one space, got texts or several spaces."
         )
-    if again := [name for name in names if name in checkpoint.objectives]:
-        advice = " Give the earlier tables too." if checkpoint.added.intersection(again) else ""
-        warnings.warn(
-            f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
-            f"space.{advice}",
-            stacklevel=2,
-        )
+    _warn_of_known(checkpoint, names)
     texts = texts_of_tables(*of_each(frame, config.files), progress=progress)
     texts += _more_texts(frame, config, wanted + config.pool - len(frame), rng, progress)
     of_spaces = sorted(set(row_spaces(frame)))
@@ -163,29 +157,55 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     else:
         used = rng.choice(candidates, wanted, replace=False)
     learned, learned_texts = frame.iloc[used], {texts[row] for row in used}
-    if len(spaces := sorted(set(row_spaces(learned)))) > 1:
-        warnings.warn(
-            f"adapt: {', '.join(spaces)}: learned together; each space may be predicted better if adapted to "
-            "separately, from its own labels alone.",
-            stacklevel=2,
-        )
+    spaces = _spaces_of(learned)
     pool, labels = _with_labels(pool, used, learned, measured, names)
     name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
-    spelled = [name_of.get(text, "") for text in pool.texts]
-    found, counts = checkpoint, learned[list(names)].notna().sum().tolist()
-    for index, name in enumerate(tqdm(names, "learn", unit="objective", disable=not progress)):
-        column = labels[:, index]
-        if config.leave_out_strays:
-            column = without_strays(pool, name, column, names=spelled)
-            left_out = np.isfinite(labels[:, index]) & np.isnan(column)
-            counts[index] -= len(set(itertools.compress(pool.texts, left_out)))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
-            found = adapt(found, pool, name, column, progress, names=spelled)
+    found, left_out = _learn(checkpoint, config, pool, labels, [name_of.get(text, "") for text in pool.texts], progress)
+    counts = (learned[list(names)].notna().sum() - left_out).tolist()
     found = with_step(found, adapt_step(names, counts, config.files, spaces))
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)
+
+
+def _warn_of_known(checkpoint: Checkpoint, names: Sequence[str]) -> None:
+    if again := [name for name in names if name in checkpoint.objectives]:
+        advice = " Give the earlier tables too." if checkpoint.added.intersection(again) else ""
+        warnings.warn(
+            f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
+            f"space.{advice}",
+            stacklevel=3,
+        )
+
+
+def _spaces_of(learned: pd.DataFrame) -> list[str]:
+    """Return the spaces of the networks to learn from; warn if there are several."""
+    if len(spaces := sorted(set(row_spaces(learned)))) > 1:
+        warnings.warn(
+            f"adapt: {', '.join(spaces)}: learned together; each space may be predicted better if adapted to "
+            "separately, from its own labels alone.",
+            stacklevel=3,
+        )
+    return spaces
+
+
+def _learn(
+    checkpoint: Checkpoint, config: AdaptConfig, pool: Pool, labels: FloatArray, shown: Sequence[str], progress: bool
+) -> tuple[Checkpoint, list[int]]:
+    """Adapt to one objective after another, with (N, M) labels of the pool's texts and names to show for these.
+
+    Returns:
+        The adapted checkpoint, and for each objective the number of texts whose labels were left out as strays.
+    """
+    left_out: list[int] = []
+    names = tqdm(config.objectives, "learn", unit="objective", disable=not progress)
+    for name, given in zip(names, labels.T, strict=True):
+        kept = without_strays(pool, name, given, names=shown) if config.leave_out_strays else given
+        left_out.append(len(set(itertools.compress(pool.texts, np.isfinite(given) & np.isnan(kept)))))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
+            checkpoint = adapt(checkpoint, pool, name, kept, progress, names=shown)
+    return checkpoint, left_out
 
 
 def _listed(name: str, given: Any) -> tuple[Any, ...]:
