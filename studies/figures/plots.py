@@ -2,7 +2,6 @@
 
 import io
 import os
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,17 +18,15 @@ from studies.figures.calibration import calibration_figure, interactive_calibrat
 from studies.figures.cell_graph import CellGraph, cell_graphs
 from studies.figures.cells import cells_figure, interactive_cells
 from studies.figures.front import front_figure
-from studies.figures.interactive import interactive_front, interactive_progress, write_html
+from studies.figures.interactive_front import interactive_front
 from studies.figures.known_values import known_values
-from studies.figures.progress import goals_in_words, progress_of, share_ends, share_label, spelled
-from studies.figures.style import line_look, polish, title_lines
+from studies.figures.progress import interactive_progress, progress_figure, spelled
 from studies.folder import FINISHED, StudyError, read_study
 from studies.guide import levels_of
 from studies.loaded_study import LoadedStudy, load_study
 from studies.report import write_front
 
 CELLS = 5  # front members whose cells are drawn
-LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # width of a legend's line in characters, and its height in inches
 
 
 def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path, ...]:
@@ -75,8 +72,8 @@ def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path,
         parts.append(interactive_cells(shown))
     for name, figure in pngs.items():
         _write(figure, target / f"{name}.png")
-    write_html([parts[0]], target / "front.html")
-    write_html(parts, target / "report.html")
+    _write_html([parts[0]], target / "front.html")
+    _write_html(parts, target / "report.html")
     unfinished = read_study(folder).get("status") != FINISHED
     fronts = [write_front(target, study)] if unfinished else []
     return (*fronts, *(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
@@ -113,7 +110,7 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
     target, names = _made(out), _distinct_names(paths)
     _write(progress_figure(names, studies), target / "comparison.png")
-    write_html([interactive_progress(names, studies)], target / "comparison.html")
+    _write_html([interactive_progress(names, studies)], target / "comparison.html")
     return target / "comparison.png", target / "comparison.html"
 
 
@@ -161,25 +158,11 @@ def _write(figure: Figure, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Figure:
-    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
-    curves = progress_of(names, studies)
-    labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
-    lines = len("\n".join(labels).splitlines())
-    figure = Figure(figsize=(8, 5.2 + LEGEND_LINE * lines), layout="constrained")
-    axes = figure.subplots()
-    for index, progress in enumerate(curves):
-        colour, (dashes, _) = line_look(index)
-        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
-        if len(progress.counts) == 1:
-            look["marker"] = "o"
-        axes.step(progress.counts, progress.median, where="post", **look)
-        if len(progress.shares) > 1:
-            low, high = progress.band
-            axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
-    axes.set_ylim(*share_ends(curves))
-    axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
-    figure.legend(frameon=False, loc="outside lower center")
-    axes.set_title("\n".join(title_lines(goals_in_words(studies[0].config))), fontsize=10)
-    polish(axes)
-    return figure
+def _write_html(figures: Sequence[Any], path: Path) -> None:
+    """Write plotly figures one below the other, to work offline: 5 MB, nearly all of it plotly.js."""
+    parts = [
+        figure.to_html(include_plotlyjs=index == 0, full_html=False, default_height=700, div_id=f"figure-{index}")
+        for index, figure in enumerate(figures)
+    ]
+    page = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>nasrlm</title></head><body>\n{}\n</body></html>\n'
+    write_atomically(path, page.format("\n".join(parts)).encode())

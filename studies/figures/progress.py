@@ -4,18 +4,24 @@ P points of a curve, S studies.
 """
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
+from matplotlib.figure import Figure
 
 from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
+from studies.figures.style import line_look, polish, title_lines
 from studies.loaded_study import LoadedStudy
 from studies.pareto import hypervolume, pareto_mask
 
 CURVE_POINTS = 100  # more would not be visible
 BAND = (0.1, 0.9)  # quantiles over seeds
+LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # width of a legend's line in characters, and its height in inches
 
 
 @dataclass(frozen=True)
@@ -43,19 +49,65 @@ class Progress:
         return np.asarray(np.quantile(self.shares, BAND, axis=0), dtype=np.float64)
 
 
-def goals_in_words(config: SearchConfig) -> list[str]:
+def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Figure:
+    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
+    curves = progress_of(names, studies)
+    labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
+    lines = len("\n".join(labels).splitlines())
+    figure = Figure(figsize=(8, 5.2 + LEGEND_LINE * lines), layout="constrained")
+    axes = figure.subplots()
+    for index, progress in enumerate(curves):
+        colour, (dashes, _) = line_look(index)
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
+        if len(progress.counts) == 1:
+            look["marker"] = "o"
+        axes.step(progress.counts, progress.median, where="post", **look)
+        if len(progress.shares) > 1:
+            low, high = progress.band
+            axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
+    axes.set_ylim(*_share_ends(curves))
+    axes.set(xlabel="evaluations", ylabel=_share_label(len(studies)))
+    figure.legend(frameon=False, loc="outside lower center")
+    axes.set_title("\n".join(title_lines(_goals_in_words(studies[0].config))), fontsize=10)
+    polish(axes)
+    return figure
+
+
+def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Any:
+    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
+    figure, curves = go.Figure(), progress_of(names, studies)
+    for index, progress in enumerate(curves):
+        colour, (_, dashes) = line_look(index)
+        line = {"color": colour, "dash": dashes, "shape": "hv"}
+        if len(progress.shares) > 1:
+            low, high = progress.band
+            hidden = {"line": {"width": 0, "shape": "hv"}, "showlegend": False, "hoverinfo": "skip", "opacity": 0.2}
+            figure.add_trace(go.Scatter(x=progress.counts, y=low, **hidden))
+            figure.add_trace(go.Scatter(x=progress.counts, y=high, fill="tonexty", fillcolor=f"{colour}33", **hidden))
+        figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
+    titles = {
+        "xaxis_title": "evaluations",
+        "yaxis_title": _share_label(len(studies)),
+        "yaxis_range": _share_ends(curves),
+    }
+    return figure.update_layout(
+        title="<br>".join(title_lines(_goals_in_words(studies[0].config))), template="plotly_white", **titles
+    )
+
+
+def _goals_in_words(config: SearchConfig) -> list[str]:
     """Return the parts of a title: the space with the first goal, then the other goals."""
     first, *others = map(str, config.goals)
     return [f"{config.space}: {first}", *others]
 
 
-def share_label(num_studies: int) -> str:
+def _share_label(num_studies: int) -> str:
     """Return the axis label for the shares of ``progress_of``."""
     of = "this study's final front" if num_studies == 1 else "all studies' joint front"
     return f"hypervolume, share of {of}"
 
 
-def share_ends(curves: Sequence[Progress]) -> tuple[float, float]:
+def _share_ends(curves: Sequence[Progress]) -> tuple[float, float]:
     """Return the limits of the axis of shares, without the first twentieth of a search, where curves are steep."""
     early = min(float(np.interp(x.counts[-1] / 20, x.counts, x.shares.min(axis=0))) for x in curves)
     margin = 0.05 * max(1 - early, 0.001)

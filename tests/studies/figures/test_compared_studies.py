@@ -10,9 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nasrlm.cli import main
 from studies.evaluators import FunctionEvaluator
-from studies.figures.interactive import interactive_progress
-from studies.figures.plots import plot_studies, plot_study, progress_figure
-from studies.figures.progress import progress_of
+from studies.figures.plots import plot_studies, plot_study
+from studies.figures.progress import interactive_progress, progress_figure, progress_of
 from studies.folder import StudyError
 from studies.loaded_study import load_study
 from studies.search import search

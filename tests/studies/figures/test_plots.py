@@ -16,9 +16,10 @@ from studies.figures.calibration import calibration_figure, interactive_calibrat
 from studies.figures.cell_graph import cell_graphs
 from studies.figures.cells import cells_figure
 from studies.figures.front import front_figure
-from studies.figures.interactive import interactive_front, interactive_progress
+from studies.figures.interactive_front import interactive_front
 from studies.figures.known_values import known_values
-from studies.figures.plots import plot_studies, plot_study, progress_figure
+from studies.figures.plots import plot_studies, plot_study
+from studies.figures.progress import interactive_progress, progress_figure
 from studies.folder import StudyError
 from studies.history import History
 from studies.loaded_study import LoadedStudy, load_study

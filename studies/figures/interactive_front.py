@@ -1,20 +1,17 @@
-"""Interactive figures of studies in HTML files that work offline; hovering shows the architecture.
+"""Interactive figures of the front, in plotly; hovering shows the architecture.
 
 N points, M objectives.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from nasrlm.arrays import FloatArray
-from nasrlm.files import write_atomically
 from nasrlm.objective import Goal, Objective
 from studies.figures.known_values import known_of
-from studies.figures.progress import goals_in_words, progress_of, share_ends, share_label
 from studies.figures.style import (
     BLUE,
     GREY,
@@ -25,22 +22,10 @@ from studies.figures.style import (
     front_title,
     goal_label,
     limits,
-    line_look,
     outside,
-    title_lines,
 )
 from studies.history import History
 from studies.loaded_study import LoadedStudy
-
-
-def write_html(figures: Sequence[Any], path: Path) -> None:
-    """Write plotly figures one below the other; the file has about 5 MB, nearly all of it plotly.js."""
-    parts = [
-        figure.to_html(include_plotlyjs=index == 0, full_html=False, default_height=700, div_id=f"figure-{index}")
-        for index, figure in enumerate(figures)
-    ]
-    page = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>nasrlm</title></head><body>\n{}\n</body></html>\n'
-    write_atomically(path, page.format("\n".join(parts)).encode())
 
 
 def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None = None) -> Any:
@@ -115,24 +100,6 @@ def _parallel(study: LoadedStudy) -> Any:
     figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)
     room = 60 + 14 * len(medians)  # pixels for the names
     return figure.update_layout(margin={"b": room}, height=500 + room)
-
-
-def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Any:
-    """Return a figure of hypervolume against evaluations, relative to all studies' joint front; seeds form a band."""
-    figure, curves = go.Figure(), progress_of(names, studies)
-    for index, progress in enumerate(curves):
-        colour, (_, dashes) = line_look(index)
-        line = {"color": colour, "dash": dashes, "shape": "hv"}
-        if len(progress.shares) > 1:
-            low, high = progress.band
-            hidden = {"line": {"width": 0, "shape": "hv"}, "showlegend": False, "hoverinfo": "skip", "opacity": 0.2}
-            figure.add_trace(go.Scatter(x=progress.counts, y=low, **hidden))
-            figure.add_trace(go.Scatter(x=progress.counts, y=high, fill="tonexty", fillcolor=f"{colour}33", **hidden))
-        figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
-    titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies)), "yaxis_range": share_ends(curves)}
-    return figure.update_layout(
-        title="<br>".join(title_lines(goals_in_words(studies[0].config))), template="plotly_white", **titles
-    )
 
 
 def _trace(study: LoadedStudy, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
