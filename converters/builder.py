@@ -182,14 +182,7 @@ class GraphBuilder:
 
     def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
         """Maximum of each window, without the padding."""
-        shape, attributes = pool(
-            self.shapes[x],
-            whole(kernel, 1),
-            whole(stride, 1),
-            whole(padding, 0),
-            ceil_mode=False,
-            count_include_pad=False,
-        )
+        shape, attributes = pool(self.shapes[x], whole(kernel, 1), whole(stride, 1), whole(padding, 0))
         return self._append("MaxPool", (x,), shape, attributes)
 
     def global_average_pool(self, x: str) -> str:

@@ -75,7 +75,7 @@ def convolution(
 
 @lru_cache(maxsize=1 << 10)
 def pool(
-    shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
+    shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool = False, count_include_pad: bool = False
 ) -> tuple[Shape, Attributes]:
     """Return output shape and attributes of a pool, without attributes that do not change the result."""
     batch, channels, *size = image(shape)

@@ -60,16 +60,8 @@ def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
         if rows and _weight_shape(scale, at) == _weight_shape(shift, at) == rows.of_channels:
             output, shape = node.outputs[0], rows.of_channels[:1]
             names = [at.define(f"{output}.{name}", shape, like=scale.outputs[0]) for name in ("scale", "bias")]
-            own = [
-                Node(
-                    "nn.Weight",
-                    (),
-                    (name,),
-                    attributes(weight_shape=shape, dtype=weight.attribute("dtype")),
-                    weight.weights,
-                )
-                for name, weight in zip(names, (scale, shift), strict=True)
-            ]
+            flat = [weight.with_attributes(weight_shape=shape) for weight in (scale, shift)]
+            own = [weight._replace(outputs=(name,)) for weight, name in zip(flat, names, strict=True)]
             values = attributes(epsilon=rows.epsilon, num_groups=rows.num_groups)
             return [*own, Node("GroupNormalization", (rows.x, *names), node.outputs, values)]
     return None
