@@ -17,17 +17,17 @@ CONFIG_PREFIX = "NetworkSelectorDatasetInfo:darts:"
 
 
 def read_cell(
-    reader: NotationReader, name: str, edges: Any, concat: Any, *, operations: Sequence[str], num_nodes: int
+    reader: NotationReader, genotype: Mapping[str, Any], name: str, operations: Sequence[str], num_nodes: int
 ) -> Cell:
-    """Read a cell from its list of ``[operation, input]`` pairs and its concatenated states.
+    """Read a cell from the entries ``name``, a list of ``[operation, input]``, and ``name_concat`` of a DARTS genotype.
 
     Raises:
         ArchitectureError: the cell is invalid; the message names the pair, such as ``normal[3]``.
     """
-    reader.check_list(name, edges, [NUM_INPUTS * num_nodes])
+    edges = reader.check_list(name, genotype[name], [NUM_INPUTS * num_nodes])
     pairs = [_read_edge(reader, f"{name}[{i}]", edge, operations, i) for i, edge in enumerate(edges)]
     place = f"{name}_concat"
-    concat = reader.check_list(place, concat, range(1, num_nodes + 1))
+    concat = reader.check_list(place, genotype[place], range(1, num_nodes + 1))
     states = range(NUM_INPUTS, NUM_INPUTS + num_nodes)
     parts = [states[reader.choice_index(f"{place}[{i}]", s, states)] for i, s in enumerate(concat)]
     if len(set(parts)) < len(parts):

@@ -105,10 +105,7 @@ class CellSpace(SearchSpace[CellNetwork]):
 
     def _read_cells(self, genotype: Mapping[str, Any]) -> list[Cell]:
         """Read both cells of a DARTS genotype."""
-        sizes: dict[str, Any] = {"operations": self.operations, "num_nodes": self.num_nodes}
-        return [
-            read_cell(self.reader, kind, genotype[kind], genotype[f"{kind}_concat"], **sizes) for kind in CELL_KINDS
-        ]
+        return [read_cell(self.reader, genotype, kind, self.operations, self.num_nodes) for kind in CELL_KINDS]
 
     @property
     def reader(self) -> NotationReader:
