@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -160,10 +161,8 @@ def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
     Raises:
         ValueError: there is no such space; the message names file and row.
     """
-    try:
+    with _naming_row(path, row):
         return get_space(name)
-    except ValueError as e:
-        raise ValueError(f"{path}, row {row}: {e}") from e
 
 
 def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: Hashable) -> Any:
@@ -172,10 +171,8 @@ def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: 
     Raises:
         ValueError: the notation is malformed; the message names file and row.
     """
-    try:
+    with _naming_row(path, row):
         return space.parse(spelled_notation(notation))
-    except ValueError as e:
-        raise ValueError(f"{path}, row {row}: {e}") from e
 
 
 def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path | str) -> pd.Series[Any]:
@@ -197,8 +194,14 @@ def row_genotypes(space: SearchSpace[Any], architectures: pd.Series[Any], path: 
     """
     genotypes = []
     for row, architecture in architectures.items():
-        try:
+        with _naming_row(path, row):
             genotypes.append(space.encode(architecture))
-        except ValueError as e:
-            raise ValueError(f"{path}, row {row}: {e}") from e
     return genotypes
+
+
+@contextmanager
+def _naming_row(path: Path | str, row: Hashable) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as e:
+        raise ValueError(f"{path}, row {row}: {e}") from e
