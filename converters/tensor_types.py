@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import TensorProto, TypeProto
 
 from converters.graph import Shape
@@ -25,5 +27,10 @@ def spell_type(kind: TypeProto) -> str:
     element = TensorProto.DataType.Name(element_type(kind)).lower()
     if not kind.tensor_type.HasField("shape"):
         return f"{element}[]"
-    sizes = [str(size.dim_value) if size.HasField("dim_value") else "?" for size in kind.tensor_type.shape.dim]
-    return f"{element}[{','.join(sizes)}]" if sizes else element
+    sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in kind.tensor_type.shape.dim]
+    return with_sizes(element, sizes)
+
+
+def with_sizes(element: str, sizes: Sequence[int | str]) -> str:
+    """Return the tensor type of elements such as ``float`` in the form of ONNX text; a scalar's has no brackets."""
+    return f"{element}[{','.join(map(str, sizes))}]" if sizes else element

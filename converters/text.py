@@ -19,6 +19,7 @@ import onnx.shape_inference
 
 from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 from converters.limits import excess_of_model, excess_of_text
+from converters.tensor_types import with_sizes
 
 IR_VERSION = 13
 OPSET = 26
@@ -188,7 +189,4 @@ def _spell_one(value: float | str) -> str:
 
 
 def _type(graph: Graph, x: str) -> str:
-    if x in graph.types:
-        return graph.types[x]
-    shape = graph.shapes[x]
-    return f"float[{','.join(map(str, shape))}]" if shape else "float"
+    return graph.types[x] if x in graph.types else with_sizes("float", graph.shapes[x])

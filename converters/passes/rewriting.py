@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from converters.graph import AttributeValue, Graph, Node, Shape, union
+from converters.tensor_types import with_sizes
 
 
 class Surroundings:
@@ -82,8 +83,7 @@ class Surroundings:
         """Register a new value with a shape and the element type of ``like``; return its name."""
         self.shapes[name] = shape
         if like in self.types:
-            element = self.types[like].partition("[")[0]
-            self.types[name] = f"{element}[{','.join(map(str, shape))}]" if shape else element
+            self.types[name] = with_sizes(self.types[like].partition("[")[0], shape)
         return name
 
 
