@@ -7,7 +7,7 @@ from typing import NamedTuple
 from converters.builder import GraphBuilder
 from converters.graph import Graph
 from converters.mobile import conv_bn, mbconv
-from spaces.fbnet import FBNet, Layers
+from spaces.fbnet import FBNet, Layers, block_settings
 
 STEM_CHANNELS = 16
 STAGE_CHANNELS = (16, 24, 32, 64, 112, 184, 352)
@@ -50,13 +50,5 @@ def _layer(g: GraphBuilder, x: str, operation: str, channels: int, *, stride: in
     if operation == "skip":
         keeps_shape = stride == 1 and in_channels == channels
         return x if keeps_shape else g.relu(conv_bn(g, x, channels, kernel=1, stride=stride))
-    kernel, expansion, *groups = operation.split("_")  # "k5_e1_g2"
-    return mbconv(
-        g,
-        x,
-        channels,
-        mid_channels=in_channels * int(expansion[1:]),
-        kernel=int(kernel[1:]),
-        stride=stride,
-        groups=int(groups[0][1:]) if groups else 1,
-    )
+    kernel, expansion, groups = block_settings(operation)
+    return mbconv(g, x, channels, mid_channels=in_channels * expansion, kernel=kernel, stride=stride, groups=groups)

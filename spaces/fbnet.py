@@ -118,6 +118,12 @@ class FBNet(SearchSpace[Layers]):
         return f"{architecture.dataset}: {'; '.join(' '.join(stage) for stage in stages)}"
 
 
+def block_settings(operation: str) -> tuple[int, int, int]:
+    """Return kernel, expansion and groups of a block that is no skip, which its name gives: ``k5_e1_g2``."""
+    kernel, expansion, *groups = [int(part[1:]) for part in operation.split("_")]
+    return kernel, expansion, groups[0] if groups else 1
+
+
 def _without_skips(operations: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(operation for operation in operations if operation != "skip")
 

@@ -7,7 +7,6 @@ Source:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from converters.fbnet import SETTINGS, STAGE_CHANNELS, STEM_CHANNELS
 from converters.importers.hwnasbench import METRICS
 from converters.importers.pickles import read_pickle
 from converters.importers.reading import BenchmarkFileError, field, reading, to_table
-from spaces.fbnet import DATASETS, FBNet, Layers
+from spaces.fbnet import DATASETS, FBNet, Layers, block_settings
 
 NUM_SAMPLES = 5000  # networks to sample, of 9^22 for each data set, since the file has blocks and not networks
 
@@ -91,13 +90,12 @@ def blocks(layers: Layers) -> Iterator[str]:
 
 
 def _block(operation: str, size: int, channels: int, out_channels: int, stride: int) -> str:
-    match = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", operation)
-    if match is None:
+    if operation == "skip":
         return _spell("Skip", size, channels, out_channels, stride=stride)
-    kernel, expansion, group = match.groups(default="1")
+    kernel, expansion, group = block_settings(operation)
     return _spell("ConvBlock", size, channels, out_channels, exp=expansion, kernel=kernel, stride=stride, group=group)
 
 
-def _spell(kind: str, size: int, channels: int, out_channels: int, **settings: int | str) -> str:
+def _spell(kind: str, size: int, channels: int, out_channels: int, **settings: int) -> str:
     ending = "".join(f"_{name}{value}" for name, value in settings.items())
     return f"{kind}_H{size}_W{size}_Cin{channels}_Cout{out_channels}{ending}"
