@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -135,6 +135,8 @@ class _Colours:
             if op_type in COMMUTATIVE:
                 choices.append({source for source, _ in operands})
         self.choices = choices
+        self.interchangeable: set[int] = set()  # vertices that need not be tried
+        self.tries = 0
         self.colour = list(range(len(height)))
         colour = num_entries
         for level in levels:
@@ -147,12 +149,6 @@ class _Colours:
         """Refine until no two different operands of a commutative operator have the same colour."""
         if not self._tied():
             return
-        self.readers = self._find_readers()
-        self.interchangeable: set[int] = set()
-        self.tries = 0
-        self.members: list[list[int]] = [[] for _ in self.colour]  # vertices of each colour
-        for index, colour in enumerate(self.colour):
-            self.members[colour].append(index)
         touched: Iterable[int] = set(self.colour)
         while self._tied():
             self._refine(touched)
@@ -215,8 +211,17 @@ class _Colours:
                 tied.extend([source for source in sources if times[self.colour[source]] > 1])
         return tied
 
-    def _find_readers(self) -> list[list[tuple[int, int]]]:
-        """Return for every vertex the vertices that read it, each with the input slot."""
+    @cached_property  # few segments have ties, and only these need it
+    def members(self) -> list[list[int]]:
+        """The vertices of each colour."""
+        members: list[list[int]] = [[] for _ in self.colour]
+        for index, colour in enumerate(self.colour):
+            members[colour].append(index)
+        return members
+
+    @cached_property
+    def readers(self) -> list[list[tuple[int, int]]]:
+        """For every vertex the vertices that read it, each with the input slot."""
         readers: list[list[tuple[int, int]]] = [[] for _ in self.colour]
         for index, (op_type, _, operands) in enumerate(self.vertices):
             commutes = op_type in COMMUTATIVE
