@@ -30,7 +30,7 @@ FULL, SHORT = 108, 12  # numbers of epochs for which there are labels
 
 
 @dataclass(slots=True)
-class Module:
+class ModuleRuns:
     """One module and its runs, in the order of the file.
 
     Attributes:
@@ -54,7 +54,7 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
         BenchmarkFileError: the file is truncated, damaged or of another kind; the message has the record, counted
             from 0.
     """
-    modules: dict[str, Module] = {}
+    modules: dict[str, ModuleRuns] = {}
     for index, record in enumerate(read_records(path, progress=progress)):
         with reading(f"{path}, record {index}", "a run of NAS-Bench-101"):
             _add_run(modules, record)
@@ -65,13 +65,13 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     return to_table(NASBench101.name, rows, path)
 
 
-def _add_run(modules: dict[str, Module], record: bytes) -> None:
+def _add_run(modules: dict[str, ModuleRuns], record: bytes) -> None:
     key, epochs, adjacency, operations, metrics = json.loads(record)
     if epochs not in (FULL, SHORT):
         return
     params, final = _read_metrics(base64.b64decode(metrics, validate=False))
     if key not in modules:
-        modules[key] = Module(adjacency, operations.split(","), params)
+        modules[key] = ModuleRuns(adjacency, operations.split(","), params)
     modules[key].runs[epochs].append(final)
 
 
@@ -85,7 +85,7 @@ def _read_metrics(message: bytes) -> tuple[int, dict[int, float]]:
     return int(dict(fields)[TRAINABLE_PARAMETERS]), final
 
 
-def _row(key: str, module: Module) -> dict[str, Any]:
+def _row(key: str, module: ModuleRuns) -> dict[str, Any]:
     space = NASBench101()
     notation = json.dumps({"adjacency": module.adjacency, "operations": module.operations})
     full, short = module.runs[FULL], module.runs[SHORT]
