@@ -144,7 +144,7 @@ def convert_table(
     parts = Parts(config.out, schema, _settings(config, table), config.table)
     is_done = config.resume and parts.is_finished  # then no lock is taken, since the folder may be read-only
     with nullcontext() if is_done else parts.held_alone():
-        if not (config.resume and parts.is_finished):
+        if not (config.resume and parts.is_finished):  # again: another run may have held the lock until now
             _convert_parts(config, table, parts, on_progress)
         rows, failed = parts.count()
         left_out = table.num_rows - rows - failed
