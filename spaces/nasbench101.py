@@ -199,7 +199,7 @@ def _pruned(rows: Sequence[Sequence[int]], operations: Sequence[str]) -> Module:
 def _parsed_operations(value: Any) -> list[str]:
     """Return the operations of all vertices after checking them."""
     if not isinstance(value, list) or len(value) < 2:
-        raise ArchitectureError(f"nasbench101 notation: expected a list of operations, got {shown(value)}. {REMEDY}")
+        raise READER.error("a list of operations", shown(value))
     for position, name in enumerate(value):
         choices = (INPUT,) if position == 0 else (OUTPUT,) if position == len(value) - 1 else OPERATIONS
         choice_index("nasbench101", f"operation {position}", name, choices, REMEDY)
@@ -210,10 +210,8 @@ def _parsed_rows(value: Any, num_vertices: int) -> list[list[int]]:
     """Return (V, V) 0 or 1 from a list of rows, or from a string with the digits of all rows."""
     if isinstance(value, str):
         if len(value) != num_vertices**2:
-            raise ArchitectureError(
-                f"nasbench101 notation: expected {num_vertices**2} digits of adjacency for {num_vertices} operations, "
-                f"got {len(value)} of them. {REMEDY}"
-            )
+            wanted = f"{num_vertices**2} digits of adjacency for {num_vertices} operations"
+            raise READER.error(wanted, f"{len(value)} of them")
         digits = [int(digit) if digit in "01" else digit for digit in value]
         value = [digits[start : start + num_vertices] for start in range(0, len(value), num_vertices)]
     rows = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from spaces.notation import NotationReader
 from spaces.shown import shown
-from spaces.space import ArchitectureError, Genotype
+from spaces.space import Genotype
 
 T = TypeVar("T")
 
@@ -55,10 +55,8 @@ class Sequences:
                 self._reader.choice_index(f"{name}[{position}]", operation, known)
         num_extra = sum(operation in self.supplementary for operation in operations)
         if not 1 <= len(operations) <= self.max_length or num_extra > 1 or num_extra == len(operations):
-            raise ArchitectureError(
-                f"{self.space} notation: expected {name} to have 1 to {self.max_length} operations, a convolution "
-                f"among them and at most one supplementary, got {shown(list(operations))}. {self._reader.remedy}"
-            )
+            wanted = "operations, a convolution among them and at most one supplementary"
+            raise self._reader.error(f"{name} to have 1 to {self.max_length} {wanted}", shown(list(operations)))
 
     def read(self, names: Any, types: Any, name: str) -> Operations:
         """Read a sequence from its lists of names and types (``conv`` or ``supp``)."""

@@ -149,9 +149,7 @@ class SupernetChoices:
         listed = {len(column) for column in columns}
         if len(listed) > 1:
             counts = ", ".join(f"{len(column)} in {name}" for name, column in zip(self.parts, columns, strict=True))
-            raise ArchitectureError(
-                f"{self.space} notation: expected lists of equal length, got {counts}. {self.remedy}"
-            )
+            raise self.reader.error("lists of equal length", counts)
         rows = zip(*columns, strict=True)
         stages: list[tuple[Block, ...]] = []
         sizes = num_blocks if lengths[0] in listed else most
