@@ -181,7 +181,9 @@ class WithResults(Generic[A]):
 
 def _number(value: object) -> float:
     """Convert a user's answer to a number; refuse strings and booleans, which ``float`` would accept."""
-    if isinstance(value, str | bytes | bool | np.bool_):
+    if hasattr(value, "item"):  # of a NumPy array or a torch tensor
+        value = value.item()
+    if isinstance(value, str | bytes | bool):
         raise TypeError
     return float(value)  # type: ignore[arg-type]
 

@@ -103,6 +103,12 @@ def test_an_accuracy_that_looks_like_a_fraction_is_told_once() -> None:
     assert evaluator.evaluate([Row((4, 4, 0, 1))]).median.tolist() == [[0.93, 0.5]]  # any further warning is an error
 
 
+@pytest.mark.parametrize("value", [90, np.float32(90), np.array([90.0]), torch.tensor([90.0], requires_grad=True)])
+def test_numbers_of_any_library_are_results(value: float) -> None:
+    evaluator = FunctionEvaluator(SPACE, lambda notation: {"accuracy@toy": value}, objectives=OBJECTIVES[:1])
+    assert evaluator.evaluate([Row((0, 1, 2, 3))]).median.tolist() == [[90.0]]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -112,6 +118,8 @@ def test_an_accuracy_that_looks_like_a_fraction_is_told_once() -> None:
         {"accuracy@toy": -1.1e30},
         {"accuracy@toy": True},
         {"accuracy@toy": "7"},
+        {"accuracy@toy": np.array(["7"])},
+        {"accuracy@toy": torch.tensor(True)},
         {"accuracy@toy": torch.zeros(2)},
         {"accuracy@toy": [90.0] * 5000},
         np.zeros(1),
