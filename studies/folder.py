@@ -54,9 +54,10 @@ def read_study(folder: Path) -> dict[str, Any]:
         raise StudyError(
             f"{path}: expected JSON, got {error}. Restore it, or start a new search in another folder."
         ) from error
-    if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
-        raise StudyError(f"{path}: expected an object with a config, got something else. Restore it.")
-    return values
+    config = values.get("config") if isinstance(values, dict) else None
+    if not isinstance(config, dict) or not isinstance(config.get("options", {}), dict):
+        raise StudyError(f"{path}: expected an object with a config and its options, got something else. Restore it.")
+    return dict(values)
 
 
 def config_given(folder: Path) -> dict[str, Any]:
