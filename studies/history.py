@@ -155,9 +155,14 @@ def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> N
 
 
 def predicted_objectives(table: pd.DataFrame, objectives: Sequence[str]) -> list[str]:
-    """Return those objectives that a table, such as a history, gives as predictions: with an interval."""
-    bounded = [name for name in objectives if {name + bound for bound in BOUNDS} <= {*table.columns}]
-    return [name for name in bounded if (table[f"{name} low"] < table[f"{name} high"]).any()]
+    """Return those objectives that a table gives as predictions: with intervals, as histories, or other quantiles."""
+
+    def is_predicted(name: str) -> bool:
+        if {name + bound for bound in BOUNDS} <= {*table.columns}:
+            return bool((table[f"{name} low"] < table[f"{name} high"]).any())
+        return any(str(column).startswith(f"{name}.q") for column in table.columns)  # of nasrlm.prediction.columns_of
+
+    return [name for name in objectives if is_predicted(name)]
 
 
 def median_first(quantiles: FloatArray) -> FloatArray:

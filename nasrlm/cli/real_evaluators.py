@@ -28,8 +28,8 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
     frame = read_table(path, require=[name for name in objectives if name not in COUNTS])
     if predicted := predicted_objectives(frame, objectives):
         raise ValueError(
-            f"{path}: expected real results of {', '.join(predicted)}, got predictions: their columns low and high "
-            "differ. Give the history of a search with --evaluator."
+            f"{path}: expected real results of {', '.join(predicted)}, got predictions, which have "
+            "intervals. Give measured values, or the history of a search with --evaluator."
         )
     table = TableEvaluator(space, frame, objectives=objectives, name=str(path), progress=True)
     if table.num_overruled:

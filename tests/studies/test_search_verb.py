@@ -9,8 +9,8 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.cli.fronts import print_front
 from nasrlm.cli.users_code import is_ours
-from nasrlm.cli.verbs.search import print_front
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.report import StudyResult

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -14,15 +13,15 @@ import typer
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
 from nasrlm.cli import search_options as option
+from nasrlm.cli.fronts import print_front
+from nasrlm.cli.notations import read_notations
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, require_space
-from nasrlm.cli.output import print_json, print_table, say, warn
+from nasrlm.cli.output import print_json, say, warn
 from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
 from nasrlm.cli.search_options import options_given, refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.verbs import LIST
-from nasrlm.files import TABLE_ENDINGS
 from nasrlm.objective import Goal
-from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.config import SearchConfig, twins_of
@@ -30,12 +29,10 @@ from studies.constraints import Constraint, objectives_of
 from studies.evaluators import RealEvaluator, TableEvaluator, WithResults
 from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, config_given, holds_study
 from studies.guide import RISK, Guide, parse_risk
-from studies.report import SOFT_MET, StudyResult
+from studies.report import StudyResult
 from studies.search import search
 from studies.surrogates.memory import TextMemory
 from studies.surrogates.surrogate import Surrogate
-from studies.tables.files import read_table
-from studies.tables.rows import rows_of_space, spelled_notation
 
 TRIALS = 1000  # default of a new study
 MOST_OF_GP = 64  # proposals of sampler gp on predictions; they take about a minute
@@ -77,12 +74,13 @@ def run(
 ) -> None:
     """Search a space for its Pareto front."""
     refuse_idle(context)
+    if resume and space is None:
+        got = "another" if holds_study(out) else "none"
+        raise ValueError(
+            f"{out}: expected a study of `nasrlm search`, which stores its options, got {got}. Give --space."
+        )
     if resume and not holds_study(out):
         warn(f"{out}: expected a study to resume, got none: a new one is started.")
-    elif resume and space is None:
-        raise ValueError(
-            f"{out}: expected a study of `nasrlm search`, which stores its options, got another. Give --space."
-        )
     chosen = require_space(space, "search")
     if objectives is None:
         raise ValueError(
@@ -108,7 +106,7 @@ def run(
     recorded = config_given(out) if resume else {}
     begin_with = recorded.get("warm_start", ())
     if warm_start is not None and not (begin_with and results):
-        begin_with = _architectures(warm_start, chosen)
+        begin_with = read_notations(warm_start, chosen)
     config = SearchConfig(
         space=chosen.name,
         goals=goals,
@@ -174,57 +172,6 @@ def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchCon
     return replace(config, warm_start=tuple(dict.fromkeys([*notations, *config.warm_start])))
 
 
-def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
-    """Read the notations in a table's rows of the space, or in the lines of a text file."""
-    notations: dict[str, str] = {}  # by row or line of the file
-    if path.suffix in TABLE_ENDINGS:
-        table = read_table(path)
-        if "architecture" not in table or table["architecture"].isna().any():
-            raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
-        for row, notation in rows_of_space(table, space)["architecture"].items():
-            notations[f"row {row}"] = spelled_notation(notation)
-    else:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}: expected architectures, one per line, got {error}.") from error
-        notations = {f"line {number}": line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
-    for place, notation in notations.items():
-        try:
-            space.parse(notation)
-        except ValueError as e:
-            raise ValueError(f"{path}, {place}: {e}") from e
-    if not notations:
-        raise ValueError(f"{path}: expected architectures of {space.name} to start from, got none.")
-    return tuple(notations.values())
-
-
-def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
-    """Print the front as a table, sorted by the first goal, then its hypervolume."""
-    rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
-    columns = ["architecture", *objectives]
-    if any(SOFT_MET in row for row in result.front):
-        columns.append("soft constraints")
-        rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
-    print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
-    line = f"{result.evaluations:,} evaluations, "
-    line += f"{result.failed:,} more without a result, " if result.failed else ""
-    line += f"{result.pruned:,} pruned"
-    line += f", hypervolume {result.hypervolume:.4g} (relative to the worst values found)"
-    if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
-        line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
-    unmet = [] if result.front else ["no architecture has all objectives known and all constraints met"]
-    strange = result.truth.unknown if result.truth is not None else 0
-    unknown = f"{strange:,} of {len(rows):,} architectures of the front have no true values" if strange else None
-    words = [f"{line}, {result.seconds:.0f} s", result.stopped, unknown, *unmet, *result.unmet]
-    say("; ".join(filter(None, words)))
-
-
-def _spell(answer: Mapping[str, float]) -> float | str:
-    """Format a prediction with its interval, and a real result, which has none, as a number."""
-    return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)
-
-
 def _search(
     config: SearchConfig,
     space: SearchSpace[Any],
@@ -235,7 +182,6 @@ def _search(
     **options: Any,
 ) -> StudyResult:
     """Search on predictions, with real results guided by the model, or with real results alone."""
-    # Imported where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     write = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
