@@ -79,21 +79,42 @@ def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
     """
     live = canonical or to_canonical_graph(faithful)
     return Statistics(
-        params=_params(faithful),
-        macs=_macs(faithful),
-        convs=len(_convolutions(faithful)),
-        live_macs=_macs(live),
-        live_convs=len(_convolutions(live)),
-        nodes=len(live.nodes),
-        depth=depth_of(live.nodes),
-        activations=sum(_output_size(live, node) for node in _convolutions(live)),
-        largest_activation=max((prod(live.shapes[x]) for x in _outputs(live) if x in live.shapes), default=0),
+        **{name: count(faithful) for name, count in _OF_FAITHFUL.items()},
+        **{name: count(live) for name, count in _OF_CANONICAL.items()},
     )
 
 
-def _outputs(graph: Graph) -> list[str]:
-    """Return the outputs of all operators, without weights."""
-    return [output for node in graph.nodes if node.op_type != "nn.Weight" for output in node.outputs]
+def some_statistics(faithful: Graph, names: Sequence[str]) -> tuple[int, ...]:
+    """Count the named ones of ``Statistics``, without a canonical graph if all are counted from the faithful one.
+
+    Raises:
+        ValueError: as for ``statistics``.
+    """
+    if _OF_FAITHFUL.keys() >= set(names):
+        return tuple(_OF_FAITHFUL[name](faithful) for name in names)
+    counts = statistics(faithful)
+    return tuple(getattr(counts, name) for name in names)
+
+
+def _num_convolutions(graph: Graph) -> int:
+    return len(_convolutions(graph))
+
+
+def _num_nodes(graph: Graph) -> int:
+    return len(graph.nodes)
+
+
+def _depth(graph: Graph) -> int:
+    return depth_of(graph.nodes)
+
+
+def _activations(graph: Graph) -> int:
+    return sum(_output_size(graph, node) for node in _convolutions(graph))
+
+
+def _largest_activation(graph: Graph) -> int:
+    outputs = [output for node in graph.nodes if node.op_type != "nn.Weight" for output in node.outputs]
+    return max((prod(graph.shapes[output]) for output in outputs if output in graph.shapes), default=0)
 
 
 def _convolutions(graph: Graph) -> list[Node]:
@@ -237,3 +258,14 @@ def _weight_shape(node: Node) -> Shape:
     shape = node.attribute("weight_shape")
     assert isinstance(shape, tuple), f"layer {node} has no weight shape"
     return tuple(int(size) for size in shape)
+
+
+_OF_FAITHFUL = {"params": _params, "macs": _macs, "convs": _num_convolutions}
+_OF_CANONICAL = {
+    "live_macs": _macs,
+    "live_convs": _num_convolutions,
+    "nodes": _num_nodes,
+    "depth": _depth,
+    "activations": _activations,
+    "largest_activation": _largest_activation,
+}

@@ -12,12 +12,13 @@ from tqdm import tqdm
 
 from converters.convert import canonical_to_onnx_text, measured_text, to_canonical_graph, to_graph
 from converters.runtime import measure_latencies
-from converters.statistics import Statistics, statistics
+from converters.statistics import Statistics, some_statistics, statistics
 from converters.tables.columns import TEXT
 from converters.tables.stream import Derivation
 from spaces import SearchSpace
 
-COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # names of the columns of counts
+FIELDS = tuple(field.name for field in fields(Statistics))
+COUNTS = tuple(f"{name}@onnx" for name in FIELDS)  # names of the columns of counts
 LATENCY = "latency_ms@here"
 
 
@@ -53,7 +54,7 @@ def named_counts(
 ) -> np.ndarray[Any, Any]:
     """Return (N, M) float64: M of the ``COUNTS`` for N architectures.
 
-    Cost: a few milliseconds per architecture.
+    Cost: one to four milliseconds per architecture; half as much if all names are of the faithful graph.
 
     Args:
         space: the space of the architectures.
@@ -61,11 +62,10 @@ def named_counts(
         names: M names of counts, such as ``macs@onnx``.
         progress: show a bar on stderr.
     """
-    columns = [COUNTS.index(name) for name in names]
+    parts = [FIELDS[COUNTS.index(name)] for name in names]
     bar = tqdm(architectures, desc="count", unit="architecture", disable=not progress)
-    counted = [counts_of(space, architecture) for architecture in bar] if columns else []
-    rows = [[row[column] for column in columns] for row in counted]
-    return np.array(rows, dtype=np.float64).reshape(len(architectures), len(columns))
+    rows = [some_statistics(to_graph(space, architecture), parts) for architecture in bar] if parts else []
+    return np.array(rows, dtype=np.float64).reshape(len(architectures), len(parts))
 
 
 def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[str]) -> dict[str, float]:

@@ -32,7 +32,7 @@ def with_counts(names: Sequence[str], depth: int, count: Ask, ask: Ask) -> Float
 
 
 class CountMemory(Generic[A]):
-    """A cache of the ``COUNTS`` of networks; a copy starts empty.
+    """A cache of those of ``COUNTS`` that were asked for, by network; a copy starts empty.
 
     Args:
         space: the search space.
@@ -42,7 +42,7 @@ class CountMemory(Generic[A]):
     def __init__(self, space: SearchSpace[A], texts: TextMemory[A]) -> None:
         self.space = space
         self.texts = texts
-        self._rows: dict[A, FloatArray] = {}  # (COUNTS,) by architecture
+        self._counts: dict[A, dict[str, float]] = {}
 
     def __reduce__(self) -> tuple[type[CountMemory[A]], tuple[SearchSpace[A], TextMemory[A]]]:
         return type(self), (self.space, self.texts)
@@ -54,10 +54,11 @@ class CountMemory(Generic[A]):
             KeyError: a text was not written by ``texts``.
         """
         architectures = [self.texts.architecture_of(text) for text in texts]
-        new = [architecture for architecture in dict.fromkeys(architectures) if architecture not in self._rows]
-        self._rows |= zip(new, named_counts(self.space, new, COUNTS), strict=True)
-        columns = [COUNTS.index(name) for name in names]
-        return np.array([self._rows[architecture][columns] for architecture in architectures]).reshape(-1, len(names))
+        new = [x for x in dict.fromkeys(architectures) if not self._counts.get(x, {}).keys() >= set(names)]
+        for architecture, row in zip(new, named_counts(self.space, new, names).tolist(), strict=True):
+            self._counts.setdefault(architecture, {}).update(zip(names, row, strict=True))
+        rows = [[self._counts[architecture][name] for name in names] for architecture in architectures]
+        return np.array(rows, dtype=np.float64).reshape(len(architectures), len(names))
 
 
 class CountingPredictor(Generic[A]):

@@ -1,14 +1,15 @@
 """Labels that cost nothing are those of each network, whoever counts them."""
 
 import pickle
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from converters import statistics, to_graph, to_measured_text, to_onnx_text
-from converters.tables.counts import COUNTS, LATENCY, derive_counts
+from converters.tables.counts import COUNTS, LATENCY, derive_counts, named_counts
 from converters.tables.stream import StreamConfig, convert_table
 from spaces import get_space
 from spaces.drawing import draw
@@ -39,6 +40,16 @@ def test_texts_stand_beside_them() -> None:
     assert list(derived.columns) == [*COUNTS, "text"]
     assert tuple(counts) == astuple(statistics(to_graph(space, lost)))
     assert text == to_measured_text(space, lost) != to_onnx_text(space, lost)
+
+
+@pytest.mark.parametrize("names", [("macs", "params"), ("live_macs", "macs"), ("depth",), ("convs", "live_convs")])
+def test_some_counts_are_those_of_all(names: tuple[str, ...]) -> None:
+    space = get_space("nasbench201")
+    lost = space.decode((1, 3, 0, 0, 0, 0))
+    counts = asdict(statistics(to_graph(space, lost)))
+    found = named_counts(space, [lost], [f"{name}@onnx" for name in names])
+    assert found.tolist() == [[counts[name] for name in names]]
+    assert counts["convs"] != counts["live_convs"]
 
 
 def test_workers_know_it_again() -> None:

@@ -64,6 +64,10 @@ def test_counts_are_exact_at_every_level_and_in_every_sample() -> None:
         np.testing.assert_array_equal(values[:, 0], np.repeat(params[:, None], 3, axis=1))
         np.testing.assert_array_equal(values[:, 1], 7.0)
     np.testing.assert_array_equal(predictor.predict(written[:1], [PARAMS], (0.5,)).median, params[:1, None])
+    more = ["depth@onnx", PARAMS]  # one of which was counted before
+    np.testing.assert_array_equal(
+        predictor.predict(written, more, (0.5,)).median, named_counts(SPACE, architectures, more)
+    )
     with pytest.raises(KeyError):
         predictor.predict(["another"], [PARAMS], (0.5,))
 
