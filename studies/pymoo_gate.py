@@ -14,6 +14,7 @@ from pymoo.core.population import Population
 from pymoo.core.problem import LoopedElementwiseEvaluation, Problem
 from typing_extensions import TypeVar
 
+from converters.tables.counts import COUNTS, named_counts
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
@@ -57,7 +58,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_architecture: converts a row of X to its architecture; if None, a row is a genotype of whole numbers.
         to_row: the inverse, for ``propose``; ``space.encode`` if None.
         to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: on the goals' objectives. A hard one, such as ``latency_ms@pixel3<=10``, is passed to the
+        constraints: on the goals' objectives, or on counts, such as ``params@onnx<=1e6``. A hard one is passed to the
             algorithm as an inequality constraint, after the problem's own; a soft one, such as
             ``soft:latency_ms@pixel3<=10``, only affects the gate.
         risk: accepted probability, in (0, 0.5), that an architecture is better than the gate assumes, divided equally
@@ -69,7 +70,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     Raises:
         ValueError: the space is unknown, the numbers of goals and of the problem's objectives differ, a constraint is
-            on another objective, or ``to_architecture`` is missing although rows are not genotypes.
+            on anything else, or ``to_architecture`` is missing although rows are not genotypes.
 
     Example:
         >>> gated = GatedProblem(problem, "nasbench201", goals)  # doctest: +SKIP
@@ -97,9 +98,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._advisor = Advisor(
             space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
         )
-        if len(self.gate.objectives) != len(goals) or len(goals) != problem.n_obj:
+        self._counted = self.gate.objectives[len(goals) :]
+        if not set(COUNTS).issuperset(self._counted) or len(goals) != problem.n_obj:
             raise ValueError(
-                f"GatedProblem: expected {problem.n_obj} goals and constraints on them, got "
+                f"GatedProblem: expected {problem.n_obj} goals and constraints on them or on counts, got "
                 f"{', '.join(map(str, (*self.gate.goals, *self.gate.constraints)))}."
             )
         genes = len(self._advisor.space.gene_sizes)
@@ -224,7 +226,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         evaluated: dict[int, Answer] = {}
         try:
             for together in self._evaluated_together(rows):
-                found = self._bounded(self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs))
+                found = self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs)
+                found = self._bounded(found, [architectures[row] for row in together])
                 names = [name for name in ("F", "G", "H") if name in found]
                 evaluated |= {row: {name: found[name][at] for name in names} for at, row in enumerate(together)}
         finally:  # also keeps the results of the rows before one that raises
@@ -265,11 +268,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 )
                 self._rows = None
 
-    def _bounded(self, found: Answer) -> Answer:
+    def _bounded(self, found: Answer, architectures: Sequence[A]) -> Answer:
         """Return F, G and H with an additional column of G for each hard constraint of the gate."""
-        values = from_losses(self.gate.goals, found["F"])
-        own = found.get("G", np.empty((len(values), 0)))
-        return {**found, "G": np.hstack([own, violations(self.gate.objectives, self._hard, values)])}
+        own = found.get("G", np.empty((len(architectures), 0)))
+        beyond = violations(self.gate.objectives, self._hard, self._results(found["F"], architectures))
+        return {**found, "G": np.hstack([own, beyond])}
+
+    def _results(self, losses: FloatArray, architectures: Sequence[A]) -> FloatArray:
+        """Return (N, M) results of the gate's objectives: of the goals by their losses, counts of the architectures."""
+        counts = named_counts(self.space, architectures, self._counted)
+        return np.hstack([from_losses(self.gate.goals, losses), counts])
 
     def _architecture(self, row: Any) -> A | None:
         try:
@@ -289,8 +297,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if not answers:
             return
         found = {name: np.array([answer[name] for answer in answers]) for name in answers[0]}
-        told = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
-        if not self._evaluated and (wrong := _wrong_signs(self.gate.goals, told)):
+        told = self._results(np.where(np.isfinite(found["F"]), found["F"], np.nan), architectures)
+        if not self._evaluated and (wrong := _wrong_signs(self.gate.goals, told[:, : self.n_obj])):
             self._advisor.warn_once(
                 IMPOSSIBLE,
                 f"GatedProblem: expected {'; '.join(wrong)} in F of the first rows. F holds maximised objectives "

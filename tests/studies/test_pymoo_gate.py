@@ -135,7 +135,7 @@ def test_what_is_not_known_meets_no_constraint() -> None:
 
 def test_goals_and_constraints_have_to_fit() -> None:
     for options in ({"goals": GOALS[:1]}, {"goals": GOALS, "constraints": ["energy_mj@toy<=3"]}):
-        with pytest.raises(ValueError, match="GatedProblem: expected 2 goals and constraints on them"):
+        with pytest.raises(ValueError, match="GatedProblem: expected 2 goals and constraints on them or on counts"):
             make_gated(Bench(), Tolerant(), **options)  # type: ignore[arg-type]
 
 
