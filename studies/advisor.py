@@ -6,6 +6,7 @@ N architectures, M objectives.
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -20,13 +21,13 @@ from spaces import SearchSpace
 from spaces.registry import check_name, opened
 from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
-from studies.constraints import Constraint
+from studies.constraints import Constraint, hard
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.misspelled import similar_name
-from studies.proposal import propose
+from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
 from studies.surrogates.process_adapter import ProcessAdapter
@@ -153,13 +154,12 @@ class Advisor(Generic[A]):
         return not unknown
 
     def check(self, architectures: Sequence[A]) -> list[Decision]:
-        """Return the gate's decisions; everything is kept while an objective is still to be learned."""
-        if not self.can_predict:
+        """Return the gate's decisions; while an objective is still to be learned, only hard constraints prune."""
+        if not self.can_predict and not hard(self.gate.constraints):
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(nothing) for _ in architectures]
         self._warn_of_guesses()
-        texts = [self.to_text(architecture) for architecture in architectures]
-        return self.gate.check(texts, self._learning.model.memory)
+        return check_by_known(self.gate, self._learning.model, architectures)
 
     def propose(
         self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0
@@ -167,15 +167,15 @@ class Advisor(Generic[A]):
         """Return up to ``count`` entries of architectures that were not tried, best first, and those that were pruned.
 
         The proposed ones have the largest expected hypervolume improvement. While an objective is still to be learned,
-        they are drawn at random and nothing is pruned. The guide's risk, batch_size and adapt_every are ignored: the
-        gate's risk, ``count`` and ``learn_every`` replace them.
+        they are drawn at random from those that may meet the hard constraints. The guide's risk, batch_size and
+        adapt_every are ignored: the gate's risk, ``count`` and ``learn_every`` replace them.
 
         Raises:
             ValueError: ``count`` is not a whole number of 1 or more.
         """
         count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
-            return self._random(tried, count, seed), []
+            return self._random(tried, count, seed)
         self._warn_of_guesses()
         model, ledger = self._learning.model, self._ledger(tried, seed)
         found = propose(guide or Guide(), self.space, model, ledger, self.gate, count=count)
@@ -237,13 +237,20 @@ class Advisor(Generic[A]):
         status = EVALUATED if evaluated else CHOSEN
         return Entry.of(self.space, architecture, len(self.objectives), status=status, real=real, feasible=feasible)
 
-    def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:
+    def _random(self, tried: Sequence[Entry], count: int, seed: int) -> tuple[list[Entry], list[Entry]]:
         rng = np.random.default_rng(seed)
         nothing = np.full(len(self.objectives), np.nan)
-        drawn = (self.entry(self.space.sample(rng), nothing, evaluated=False) for _ in range(10 * count))
         known = {entry.key for entry in tried}
-        new = {entry.key: entry for entry in drawn if entry.key not in known}
-        return list(new.values())[:count]
+        drawn = {self.space.architecture_key(x): x for x in (self.space.sample(rng) for _ in range(10 * count))}
+        new = [architecture for key, architecture in drawn.items() if key not in known]
+        chosen, pruned = list[Entry](), list[Entry]()
+        for architecture, decision in zip(new, self.check(new), strict=True):
+            entry = self.entry(architecture, nothing, evaluated=False)
+            if decision.kept:
+                chosen.append(entry)
+            else:
+                pruned.append(replace(entry, status=PRUNED, stage=decision.stage, reason=decision.reason))
+        return chosen[:count], pruned
 
     def _ledger(self, entries: Sequence[Entry], seed: int = 0) -> Ledger:
         return Ledger(self._config(seed), entries)

@@ -234,7 +234,7 @@ class ParetoGate(Generic[A]):
         Returns:
             The enqueued architectures, best first, none of which a trial has had before. None are enqueued after
             ``MOST_UNLIKE`` consecutive trials of other networks than proposed. While an objective is still to be
-            learned, they are drawn at random.
+            learned, they are drawn at random from those that may meet the hard constraints.
 
         Raises:
             ValueError: ``count`` is less than 1, the study is not the gate's, or a trial's attributes cannot be read.
@@ -281,7 +281,7 @@ class ParetoGate(Generic[A]):
         """Return a callback for ``study.optimize`` with which the model learns from the study's results.
 
         Objectives that the model does not know, such as the latency of your own device, are learned too; until then
-        only twins are pruned.
+        only twins are pruned, and networks that break hard constraints on what is known, such as ``params@onnx``.
 
         Args:
             every: completed trials after which the model learns again.

@@ -25,10 +25,12 @@ from studies.ledger import Entry, Ledger
 from studies.pareto import complete_mask, pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
+from studies.surrogates.known_only import KnownOnly
 from studies.surrogates.memory import JointPredictor, SamplingPredictor, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 
+MOST_DRAWS = 20  # batches to draw where constraints forbid networks
 SHORTLIST = 64  # candidates to sample: those with the largest expected improvement from the quantiles LIKELY
 SHORTLIST_OF_ALL = 200  # the same if every architecture is a candidate
 MOST_LOOKED_AT = 20_000  # most known architectures to predict all when an engine finds no new ones; takes minutes
@@ -137,16 +139,36 @@ def begin(
     count: int,
     known: Mapping[str, A] | None = None,
     attempt: int = 0,
+    check: Callable[[Sequence[A]], list[Decision]] | None = None,
 ) -> list[Entry]:
-    """Return the entries of a batch chosen without predictions: corners of the space, then random architectures."""
+    """Return the entries of a batch chosen without an objective: corners of the space, then random architectures.
+
+    Those that ``check`` prunes are left out, unless it prunes all of ``MOST_DRAWS`` batches.
+    """
     seed = _seed(ledger.config, ledger.next_batch, attempt)
     size = max(count, 2)
     inner = replace(ledger.config, trials=size, population_size=size, earlier_trials=(), seed=seed)
     problem = Problem(inner, space, evaluator, known=known)
     for entry in ledger.entries:
         problem.reserve(space.parse(entry.architecture))
-    chosen = [space.representative(architecture) for architecture in problem.first_population()[:count]]
+    chosen = drawn = problem.first_population()
+    if check is not None:
+        chosen = _kept(check, drawn)
+        for _ in range(MOST_DRAWS - 1):
+            if len(chosen) < count:
+                chosen += _kept(check, problem.samples(count))
+    chosen = [space.representative(architecture) for architecture in (chosen or drawn)[:count]]
     return [_unpredicted(space, architecture, ledger) for architecture in chosen]
+
+
+def _kept(check: Callable[[Sequence[A]], list[Decision]], architectures: Sequence[A]) -> list[A]:
+    return list(compress(architectures, [decision.kept for decision in check(architectures)]))
+
+
+def check_by_known(gate: Gate, model: Model[A], architectures: Sequence[A]) -> list[Decision]:
+    """Return a gate's decisions by those objectives that the model has learned so far."""
+    texts = [model.to_text(architecture) for architecture in architectures]
+    return gate.check(texts, KnownOnly(model.memory, model.predictor.objectives))
 
 
 def warm_start(

@@ -195,7 +195,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         """Return a callback for ``minimize`` with which the model learns after a generation from the results so far.
 
         Objectives that the model does not know, such as the latency of your own device, are learned too; until then
-        nothing is pruned.
+        only rows are pruned that break hard constraints on what is known, such as ``params@onnx``.
 
         Args:
             every: evaluated rows after which the model learns again.
