@@ -150,9 +150,9 @@ def spelled_notation(notation: object) -> str:
 
 
 def row_names(frame: pd.DataFrame) -> list[str]:
-    """Return a name for each row: its notation, or else its text."""
-    columns = [frame[name] for name in ("architecture", "text") if name in frame]
-    return [next(word for word in words if not is_empty(word)) for words in zip(*columns, strict=True)]
+    """Return a name for each row: its notation, the file that it was read from, or else its text."""
+    columns = [frame[name] for name in ("architecture", "file", "text") if name in frame]
+    return [str(next(word for word in words if not is_empty(word))) for words in zip(*columns, strict=True)]
 
 
 def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:

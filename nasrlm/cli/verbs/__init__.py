@@ -18,7 +18,7 @@ PANELS = {
         "sample": (
             "Draw architectures; print one per line in the space's published notation or write a table to learn from."
         ),
-        "convert": "Print the canonical ONNX text of a network or write it to a file, or convert a whole table.",
+        "convert": "Print the canonical ONNX text of a network or write it to a file; or convert several, or a table.",
         "stats": "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
         "measure": "Measure latencies in ONNX Runtime on this machine: warm, interleaved runs; median and quartiles.",
     },

@@ -1,4 +1,4 @@
-"""The verb convert: the ONNX text of a network, or of a whole table."""
+"""The verb convert: the ONNX text of a network, of several, or of a whole table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 
 from converters import to_model
 from converters.errors import check_ending
+from converters.tables.columns import TEXT
 from converters.tables.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
-from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
-from nasrlm.cli.output import print_json, say
+from nasrlm.cli.inputs import read_inputs
+from nasrlm.cli.networks import canonical_text, count_tokens, read_network
+from nasrlm.cli.options import ArchitecturesArgument, CheckpointOption, InputShapeOption, JsonOption, SpaceOption
+from nasrlm.cli.output import check_table_out, print_json, say, write_rows
 from nasrlm.cli.whole_tables import (
     ArchitecturesOption,
     ResumeOption,
@@ -24,12 +26,12 @@ from nasrlm.cli.whole_tables import (
     checked_out,
     convert_whole_table,
 )
-from nasrlm.files import check_folder, check_not_read, write_atomically
+from nasrlm.files import TABLE_ENDINGS, check_folder, check_not_read, write_atomically
 
 
 def run(
     context: typer.Context,
-    architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
+    architectures: ArchitecturesArgument = None,
     space: SpaceOption = None,
     table: ArchitecturesOption = None,
     input_shape: InputShapeOption = None,
@@ -37,7 +39,8 @@ def run(
         Path | None,
         typer.Option(
             "--out",
-            help="File to write: a runnable .onnx model, or .onnxtxt text with its prelude; with --table, .parquet.",
+            help="File to write: a runnable .onnx model, or .onnxtxt text with its prelude; for several networks, a "
+            "table of the texts that a model reads (.parquet, .csv or .jsonl); with --table, .parquet.",
         ),
     ] = None,
     workers: WorkersOption = None,
@@ -46,15 +49,19 @@ def run(
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the canonical ONNX text of a network or write it to a file, or convert a whole table."""
+    """Print the canonical ONNX text of a network or write it to a file; or convert several, or a table."""
     if table is not None:
-        written = checked_out(context, "convert", architecture is not None, out)
+        written = checked_out(context, "convert", architectures, out)
         return convert_whole_table(StreamConfig(table, written, space, workers, engine, resume), "convert", json=json)
-    if architecture is None or workers is not None or resume:
+    if not architectures or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     refuse_given(context, ["engine"], "--table", "an architecture")
+    if len(architectures) > 1 or (out is not None and out.suffix in TABLE_ENDINGS):
+        refuse_given(context, ["checkpoint"], "one architecture", "several")
+        return _write_several(architectures, space, input_shape, out, json=json)
     if not json:
         refuse_given(context, ["checkpoint"], "--json", "none")
+    (architecture,) = architectures
     if out is not None:
         _check_network_out(out, architecture)
     text = canonical_text(read_network(architecture, space, input_shape, "convert"), architecture)
@@ -64,6 +71,22 @@ def run(
         print_json({"text": text, "tokens": count_tokens([text], checkpoint)[0]})
     elif out is None:
         say(text)
+
+
+def _write_several(
+    given: list[str], space: str | None, input_shape: str | None, out: Path | None, *, json: bool
+) -> None:
+    if out is None:
+        raise ValueError(
+            f"convert: expected --out with a table (.parquet, .csv or .jsonl) for {len(given)} networks, got none."
+        )
+    check_table_out(out, *map(Path, given))
+    inputs = read_inputs(given, None, space, input_shape)
+    write_rows([row | {TEXT: text} for row, text in zip(inputs.rows, inputs.texts, strict=True)], out)
+    if json:
+        print_json({"rows": len(inputs.rows)})
+    else:
+        say(f"{len(inputs.rows):,} rows: {out}")
 
 
 def _check_network_out(out: Path, given: str) -> None:
