@@ -28,22 +28,23 @@ Shapes = Callable[[str], Shape | None]
 
 
 def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) -> None:
-    """Refuse two initializers of the same name, and arrays with more or less data than their shape requires.
+    """Refuse two stored arrays of the same name, and arrays with more or less data than their shape requires.
 
     Arrays without any data are accepted, since their values are never read.
 
     Args:
-        graph: a graph with initializers.
+        graph: a graph with initializers and constant nodes.
         constants: tensors of its constant nodes.
 
     Raises:
         OnnxModelError: an array is broken; the message names it.
     """
     seen: set[str] = set()
-    for tensor in graph.initializer:
-        if tensor.name in seen:
-            raise OnnxModelError(f"expected one array named {tensor.name!r}, got two.")
-        seen.add(tensor.name)
+    in_nodes = (x for node in graph.node if node.op_type == "Constant" for x in node.output)
+    for name in (*(tensor.name for tensor in graph.initializer), *in_nodes):
+        if name in seen:
+            raise OnnxModelError(f"expected one array named {name!r}, got two.")
+        seen.add(name)
     for tensor in (*graph.initializer, *constants):
         if got := _other_data(tensor):
             sizes = ",".join(map(str, tensor.dims))

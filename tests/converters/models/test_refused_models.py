@@ -69,6 +69,20 @@ def cut_short(array):
             "expected one array named 'w', got two",
         ),
         (
+            model(
+                "(float[1,4] x) => (float[M,N] y) { s = Constant <value = int64[2] {4,1}> ()"
+                "s = Constant <value = int64[2] {1,4}> () y = Reshape (x, s) }"
+            ),
+            "expected one array named 's', got two",
+        ),
+        (
+            model(
+                "(float[1,4] x) => (float[M,N] y) { s = Constant <value = int64[2] {4,1}> () y = Reshape (x, s) }",
+                numpy_helper.from_array(np.array([1, 4]), "s"),
+            ),
+            "expected one array named 's', got two",
+        ),
+        (
             model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", cut_short(tensor("w", 3, 3))),
             "expected data of 'w' for its sizes 3,3, got 32 bytes",
         ),
@@ -106,6 +120,8 @@ def cut_short(array):
         "bias of a norm",
         "index",
         "twice",
+        "twice in nodes",
+        "in a node and stored",
         "cut short",
         "import",
         "branch",
