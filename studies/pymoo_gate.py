@@ -306,6 +306,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             )
         names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(told))]
         results = np.array([self._advisor.possible(row, name) for row, name in zip(told.tolist(), names, strict=True)])
+        results[np.isnan(results[:, : self.n_obj]).all(axis=1)] = np.nan  # counts alone are no result to learn from
         feasible = _meets_constraints(found)
         self.gate.add([names[index] for index in np.flatnonzero(feasible)], results[feasible])
         answered = zip(architectures, results, feasible.tolist(), strict=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pymoo.core.problem import Problem
 
 from converters.tables.counts import named_counts
@@ -32,15 +33,17 @@ class Unsure:
 
 
 class Counted(Problem):  # type: ignore[misc]
-    """Answers the same for all rows of genes, and remembers them."""
+    """Answers the same for all rows of genes but those that fail, and remembers them."""
 
-    def __init__(self) -> None:
+    def __init__(self, failing: Sequence[tuple[int, ...]] = ()) -> None:
         super().__init__(n_var=6, n_obj=2, xl=0, xu=4, vtype=int)
         self.rows: list[tuple[int, ...]] = []
+        self.failing = failing
 
     def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        self.rows += [tuple(row) for row in X.tolist()]
-        out["F"] = np.tile([-50.0, 3.0], (len(X), 1))
+        rows = [tuple(row) for row in X.tolist()]
+        self.rows += rows
+        out["F"] = np.array([[np.nan, np.nan] if row in self.failing else [-50.0, 3.0] for row in rows])
 
 
 def test_bounds_on_counts_prune_and_are_passed_to_the_algorithm() -> None:
@@ -55,3 +58,18 @@ def test_bounds_on_counts_prune_and_are_passed_to_the_algorithm() -> None:
     assert problem.rows == [SMALL, LARGE, another]
     assert "outside params@onnx<=500000" in gated.decisions[1].reason
     assert gated.propose(4).tolist()
+
+
+def test_rows_without_a_result_are_not_learned_from_although_they_are_counted() -> None:
+    gated = GatedProblem(Counted(failing=[SMALL]), SPACE, GOALS, Unsure(), constraints=["soft:params@onnx<=1e9"])
+    tables: list[pd.DataFrame] = []
+
+    def adapt(table: pd.DataFrame) -> Unsure:
+        tables.append(table)
+        return Unsure()
+
+    learn = gated.adapt_callback(1, adapt=adapt)
+    gated.evaluate(np.array([SMALL, LARGE]))
+    learn(None)
+    (table,) = tables
+    assert table["architecture"].tolist() == [SPACE.format(SPACE.decode(LARGE))]
