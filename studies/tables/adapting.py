@@ -161,7 +161,10 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     pool, labels = _with_labels(pool, used, learned, measured, names)
     name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
     found, left_out = _learn(checkpoint, config, pool, labels, [name_of.get(text, "") for text in pool.texts], progress)
-    counts = (learned[list(names)].notna().sum() - left_out).tolist()
+    counts = [
+        sum(is_known and texts[row] not in strays for row, is_known in zip(used, learned[name].notna(), strict=True))
+        for name, strays in zip(names, left_out, strict=True)
+    ]
     found = with_step(found, adapt_step(names, counts, config.files, spaces))
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
@@ -191,17 +194,17 @@ def _spaces_of(learned: pd.DataFrame) -> list[str]:
 
 def _learn(
     checkpoint: Checkpoint, config: AdaptConfig, pool: Pool, labels: FloatArray, shown: Sequence[str], progress: bool
-) -> tuple[Checkpoint, list[int]]:
+) -> tuple[Checkpoint, list[set[str]]]:
     """Adapt to one objective after another, with (N, M) labels of the pool's texts and names to show for these.
 
     Returns:
-        The adapted checkpoint, and for each objective the number of texts whose labels were left out as strays.
+        The adapted checkpoint, and for each objective the texts whose labels were left out as strays.
     """
-    left_out: list[int] = []
+    left_out: list[set[str]] = []
     names = tqdm(config.objectives, "learn", unit="objective", disable=not progress)
     for name, given in zip(names, labels.T, strict=True):
         kept = without_strays(pool, name, given, names=shown) if config.leave_out_strays else given
-        left_out.append(len(set(itertools.compress(pool.texts, np.isfinite(given) & np.isnan(kept)))))
+        left_out.append(set(itertools.compress(pool.texts, np.isfinite(given) & np.isnan(kept))))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
             checkpoint = adapt(checkpoint, pool, name, kept, progress, names=shown)

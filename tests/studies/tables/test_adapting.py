@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from converters.tables.counts import named_counts
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.tables.adapting import AdaptConfig, adapt_to_tables
@@ -81,6 +83,20 @@ def test_an_objective_of_too_few_labels_is_named(tmp_path: Path) -> None:
         ValueError, match="expected 2 or more rows outside the test split with labels of energy_mj@new, "
     ):
         adapt_to_tables(network_checkpoint(), config)
+
+
+@pytest.mark.filterwarnings("ignore:adapt. expected about")
+def test_labels_left_out_are_counted_by_network_also_where_two_have_one_text(tmp_path: Path) -> None:
+    space = get_space("hiaml")
+    drawn = [space.sample(np.random.default_rng(seed)) for seed in range(14)]
+    rows = pd.DataFrame({"space": space.name, "architecture": [*map(space.format, drawn)]})
+    rows[NEW] = 1.0 + named_counts(space, drawn, ["macs@onnx"])[:, 0] / 1e8
+    rows.loc[5, NEW] = 1e9
+    twin = rows.iloc[[5]].assign(architecture=rows["architecture"][5].replace(", ", ","))
+    pd.concat([rows, twin]).to_csv(tmp_path / "t.csv", index=False)
+    config = AdaptConfig([tmp_path / "t.csv"], [NEW], samples=None, pool=20, leave_out_strays=True)
+    adapted = adapt_to_tables(Checkpoint.from_pretrained(), config)
+    assert (len(adapted.learned), adapted.checkpoint.card["commands"][-1]["labels"]) == (15, 13)
 
 
 @pytest.mark.parametrize(
