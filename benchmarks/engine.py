@@ -48,7 +48,7 @@ from benchmarks.peer import TORCH, InstalledPeer, PeerError, ask_peer, install_p
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.engines.engine import EngineName
+from nasrlm.engines.names import EngineName
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode

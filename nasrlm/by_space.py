@@ -12,7 +12,7 @@ from nasrlm.arguments import checked_levels, checked_names, items_of
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
 from nasrlm.prediction import Prediction
-from nasrlm.reader import naming_rows
+from nasrlm.unreadable_texts import naming_rows
 
 if TYPE_CHECKING:
     from nasrlm.predictor import Predictor

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
-from nasrlm.reader import naming_rows
-
-# Headers in tables, of space, objective and the metrics of ``Quality``.
-COLUMNS = ("space", "objective", "rows", "Kendall τ", "Spearman ρ", "mean absolute error", "80 % interval covers")
+from nasrlm.unreadable_texts import naming_rows
 
 
 @dataclass(frozen=True)

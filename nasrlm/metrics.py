@@ -12,6 +12,9 @@ from nasrlm.prediction import Prediction
 
 MIN_ROWS = 2
 
+# Headers in tables, of space, objective and the metrics of ``Quality``.
+COLUMNS = ("space", "objective", "rows", "Kendall τ", "Spearman ρ", "mean absolute error", "80 % interval covers")
+
 
 class Quality(TypedDict):
     """Metrics of one objective on the rows that have a label of it."""

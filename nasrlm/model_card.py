@@ -21,7 +21,8 @@ from nasrlm.checkpoints.card_steps import (
 )
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import README, UNTITLED
-from nasrlm.evaluation import COLUMNS, Evaluation
+from nasrlm.evaluation import Evaluation
+from nasrlm.metrics import COLUMNS
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.run import TrainResult
 

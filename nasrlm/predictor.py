@@ -29,13 +29,15 @@ from nasrlm.by_space import predict_by_space
 from nasrlm.calibration import Calibration, calibrated_levels
 from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
-from nasrlm.engines.engine import EngineName, make_engine
+from nasrlm.engines.engine import make_engine
+from nasrlm.engines.names import EngineName
 from nasrlm.in_threads import in_threads
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
+from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts
+from nasrlm.unreadable_texts import naming_rows
 from nasrlm.unsuitable_texts import warn_of_lost_operations
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it

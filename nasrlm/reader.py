@@ -5,8 +5,7 @@ N texts, L text tokens, S states, D width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engines.engine import Engine
 from nasrlm.model.encoded import Encoded
 from nasrlm.text.tokenizer import PADDING_ID, TextTokenizer
+from nasrlm.unreadable_texts import UnreadableTextError
 from nasrlm.unsuitable_texts import warn_of_notations
 
 TokenIds = Sequence[int] | NDArray[np.int32]  # the ids of one text
@@ -43,37 +43,6 @@ class TextBatch:
     texts: Sequence[str]
     token_ids: dict[str, list[int]]
     known: dict[str, EncodedText]
-
-
-class UnreadableTextError(ValueError):
-    """The error for a text that is empty or longer than a model's context.
-
-    Attributes:
-        problem: the expected and the actual number of tokens, in words.
-        row: index of the text among those given.
-    """
-
-    def __init__(self, problem: str, row: int, rest: str, file: str = "") -> None:
-        super().__init__(f"{file}{': ' if file else ''}text: {problem} in row {row} {rest}")
-        self.problem, self.row, self._rest = problem, row, rest
-
-    def in_row(self, row: int, file: str = "") -> UnreadableTextError:
-        """Return this error with the row and file of the data that the texts were taken from."""
-        return UnreadableTextError(self.problem, row, self._rest, file)
-
-
-@contextmanager
-def naming_rows(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
-    """Raise an ``UnreadableTextError`` in this context again, with the row and file of the user's data.
-
-    Args:
-        row_of: maps the index of a text among those encoded here to the number of its row in the user's data.
-        file_of: maps this index to the name of its file, "" if there is none.
-    """
-    try:
-        yield
-    except UnreadableTextError as e:
-        raise e.in_row(row_of(e.row), file_of(e.row)) from e
 
 
 class TextReader:

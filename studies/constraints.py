@@ -11,9 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from nasrlm.objective import Goal, Objective, to_losses
-from studies.pareto import complete_mask
 
 
 @dataclass(frozen=True)

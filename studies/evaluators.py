@@ -14,13 +14,12 @@ import pandas as pd
 
 from converters.runtime import measure_latencies
 from converters.tables.counts import COUNTS, counts_by_name, named_counts
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, complete_mask
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown
 from studies.config import SearchConfig
-from studies.pareto import complete_mask
 from studies.surrogates.memory import SamplingPredictor
 from studies.tables.rows import parsed_rows, rows_of_space
 

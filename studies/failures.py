@@ -9,10 +9,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, complete_mask
 from spaces import SearchSpace
 from studies.ledger import Entry
-from studies.pareto import complete_mask
 from studies.surrogates.graph_process import one_hot_genes
 
 A = TypeVar("A", bound=Hashable)

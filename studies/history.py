@@ -14,11 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from nasrlm.files import write_atomically
 from nasrlm.prediction import Prediction
 from studies.folder import StudyError
-from studies.pareto import complete_mask
 
 BOUNDS = ("", " low", " high")  # column suffixes of an objective: median, lowest and highest quantile
 PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"  # statuses of a guided search's rows

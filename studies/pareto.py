@@ -12,7 +12,7 @@ from typing import Generic, Self, TypeVar
 import moocore
 import numpy as np
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from nasrlm.objective import MAX_LABEL
 
 T = TypeVar("T")
@@ -68,11 +68,6 @@ def no_worse(front: FloatArray, points: FloatArray) -> BoolArray:
     for goal in range(points.shape[1]):  # one at a time: reducing over all goals at once takes 18 times as long
         flags &= front[:, goal] <= points[:, goal, None]
     return flags
-
-
-def complete_mask(losses: FloatArray) -> BoolArray:
-    """Return (N,) flags of the rows of ``losses`` (N, M) without NaN."""
-    return np.asarray(~np.isnan(losses).any(axis=1), dtype=np.bool_)
 
 
 def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:

@@ -13,13 +13,13 @@ from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses, violations
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
-from studies.pareto import Front, complete_mask
+from studies.pareto import Front
 
 A = TypeVar("A", bound=Hashable)
 

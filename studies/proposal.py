@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
 from studies.all_architectures import every_architecture
@@ -22,7 +22,7 @@ from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import CHOSEN, PRUNED, median_first
 from studies.ledger import Entry, Ledger
-from studies.pareto import complete_mask, pareto_mask
+from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
 from studies.surrogates.known_only import KnownOnly

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, complete_mask
 from nasrlm.objective import from_losses, to_losses
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.evaluators import TableEvaluator
 from studies.loaded_study import LoadedStudy
-from studies.pareto import complete_mask, hypervolume_ratio, pareto_mask
+from studies.pareto import hypervolume_ratio, pareto_mask
 
 A = TypeVar("A", bound=Hashable)
 

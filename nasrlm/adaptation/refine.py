@@ -28,8 +28,8 @@ from nasrlm.model.cost_sum import CostSum, rounded, without
 from nasrlm.model.row_sum import RowSum
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
-from nasrlm.reader import naming_rows
 from nasrlm.text.row_counts import RowCounts, row_counts
+from nasrlm.unreadable_texts import naming_rows
 
 FEWEST_VALID = 20  # valid labels needed to compare spelled costs and sums
 GAIN = 0.05  # share by which a sum's error must be smaller: sums that are hardly closer do not rank better

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nasrlm.cli.output import print_table, say
-from nasrlm.evaluation import COLUMNS, Evaluation
+from nasrlm.metrics import COLUMNS
+
+if TYPE_CHECKING:
+    from nasrlm.evaluation import Evaluation
 
 
 def print_evaluation(evaluation: Evaluation) -> None:

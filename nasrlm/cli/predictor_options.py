@@ -1,4 +1,4 @@
-"""Options of verbs that load a predictor; not in ``options``, because the names of engines import torch."""
+"""Options of verbs that load a predictor; not in ``options``, because few verbs do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.engines.engine import EngineName
+from nasrlm.engines.names import EngineName
 
 DeviceOption = Annotated[str, typer.Option("--device", help="Torch device, such as cpu or cuda.")]
 EngineOption = Annotated[

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converters.tables.counts import COUNTS
+from nasrlm.arrays import complete_mask
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.files import TABLE_ENDINGS
@@ -15,7 +16,6 @@ from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
 from studies.history import predicted_objectives
-from studies.pareto import complete_mask
 from studies.tables.files import read_table
 
 

@@ -23,7 +23,7 @@ from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
 from nasrlm.prediction import columns_of
 from nasrlm.predictor import Predictor
-from nasrlm.reader import UnreadableTextError
+from nasrlm.unreadable_texts import UnreadableTextError
 from spaces import get_space
 
 CHUNK_ROWS = 128  # rows that a worker converts at a time

@@ -5,16 +5,15 @@ N texts, L text tokens, S states, M objectives, Q levels, D width.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, get_args
+from typing import Protocol, get_args
 
 import torch
 from torch import Tensor
 
+from nasrlm.engines.names import EngineName
 from nasrlm.model.decoding import quantiles
 from nasrlm.model.encoded import Encoded
 from nasrlm.model.language_model import RegressionLanguageModel
-
-EngineName = Literal["auto", "torch", "onnxruntime", "onnxruntime-int8"]
 
 
 class Engine(Protocol):

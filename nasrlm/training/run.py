@@ -25,7 +25,7 @@ from nasrlm.examples import Examples
 from nasrlm.metrics import judged_tau
 from nasrlm.model.devices import autocast
 from nasrlm.predictor import Predictor
-from nasrlm.reader import TokenIds, UnreadableTextError, naming_rows
+from nasrlm.reader import TokenIds
 from nasrlm.text.truncation import CutTextWarning
 from nasrlm.training.augmentation import load_augmentation
 from nasrlm.training.batches import Batch, Batches, Redraw
@@ -43,6 +43,7 @@ from nasrlm.training.run_state import RunIdentity, read_state, reported_as_broke
 from nasrlm.training.sharding import load_optimizer, part_like, whole
 from nasrlm.training.step_loss import TrainingLoss
 from nasrlm.training.stored_ids import FILE, key_of, store_ids, stored_ids
+from nasrlm.unreadable_texts import UnreadableTextError, naming_rows
 
 ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is too noisy to decide which weights are kept
 SEEDS_A_PROCESS = 1_000_000_007  # distance of the processes' seeds, so that dropout differs between processes

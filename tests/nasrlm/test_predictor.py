@@ -22,7 +22,8 @@ from converters import to_measured_text, to_onnx_text
 from nasrlm import answerer
 from nasrlm.adaptation.pool import make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.engines.engine import EngineName, TorchEngine
+from nasrlm.engines.engine import TorchEngine
+from nasrlm.engines.names import EngineName
 from nasrlm.in_threads import AHEAD, in_threads
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode

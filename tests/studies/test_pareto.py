@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from nasrlm.arrays import FloatArray
-from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, no_worse, pareto_mask
+from nasrlm.arrays import FloatArray, complete_mask
+from studies.pareto import hypervolume, hypervolume_ratio, no_worse, pareto_mask
 
 few_values = st.integers(0, 4).map(float)  # so that equal rows and ties are common
 losses_strategy = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=7), elements=few_values)

@@ -15,7 +15,7 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import naming_rows
+from nasrlm.unreadable_texts import naming_rows
 
 TEXTS_AT_A_TIME = 128  # predicted without interruption, which takes seconds for DARTS; 512 took as long per text
 

@@ -16,8 +16,7 @@ from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.cli.verbs import LIST
-from nasrlm.evaluation import COLUMNS
-from nasrlm.metrics import Quality
+from nasrlm.metrics import COLUMNS, Quality
 from spaces.drawing import POOL
 from studies.tables.adapting import AdaptConfig, Choice, adapt_to_tables
 from studies.tables.rows import row_names

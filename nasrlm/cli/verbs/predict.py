@@ -33,7 +33,7 @@ from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.predictor import Predictor
-from nasrlm.reader import UnreadableTextError
+from nasrlm.unreadable_texts import UnreadableTextError
 from spaces import get_space
 from spaces.shown import first_lines
 

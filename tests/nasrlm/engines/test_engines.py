@@ -14,7 +14,8 @@ from torch import Tensor
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.engines import onnx_engine
-from nasrlm.engines.engine import Engine, EngineName, TorchEngine, make_engine
+from nasrlm.engines.engine import Engine, TorchEngine, make_engine
+from nasrlm.engines.names import EngineName
 from nasrlm.engines.onnx_engine import OnnxEngine
 from nasrlm.metrics import kendall_tau
 from nasrlm.model.config import ModelConfig
