@@ -16,7 +16,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from converters.importers.pickles import read_pickle
-from converters.importers.reading import BenchmarkFileError, field, positive, reading, to_table
+from converters.importers.reading import BenchmarkFileError, field, positive, reading
+from converters.importers.table import to_table
 from spaces.nasbench201 import NASBench201
 
 METRICS = {

@@ -18,7 +18,8 @@ from tqdm import tqdm
 from converters.fbnet import SETTINGS, STAGE_CHANNELS, STEM_CHANNELS
 from converters.importers.hwnasbench import METRICS
 from converters.importers.pickles import read_pickle
-from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from converters.importers.reading import BenchmarkFileError, field, reading
+from converters.importers.table import to_table
 from spaces.fbnet import DATASETS, FBNet, Layers, block_settings
 
 NUM_SAMPLES = 5000  # networks to sample, of 9^22 for each data set, since the file has blocks and not networks

@@ -19,7 +19,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from converters.importers.protobuf import read_fields
-from converters.importers.reading import mean, reading, to_table
+from converters.importers.reading import mean, reading
+from converters.importers.table import to_table
 from converters.importers.tfrecord import read_records
 from spaces.nasbench101 import NASBench101
 

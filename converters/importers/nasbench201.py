@@ -17,7 +17,8 @@ from nas_201_api import ArchResults
 from tqdm import tqdm
 
 from converters.importers.pickles import read_torch
-from converters.importers.reading import field, mean, reading, to_table
+from converters.importers.reading import field, mean, reading
+from converters.importers.table import to_table
 from spaces.nasbench201 import DATASETS, NASBench201
 
 # label: (epochs, training data, evaluation data)

@@ -18,7 +18,8 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from converters.importers.reading import BenchmarkFileError, field, reading
+from converters.importers.table import to_table
 from spaces.darts import DARTS
 
 NAME = re.compile(r"(?:.*/)?results_\d+\.json")

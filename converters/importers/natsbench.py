@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from converters.importers.nasbench201 import to_row
 from converters.importers.pickles import read_pickle
-from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from converters.importers.reading import BenchmarkFileError, field, reading
+from converters.importers.table import to_table
 from spaces.nasbench201 import NASBench201
 
 ENDING = ".pickle.pbz2"

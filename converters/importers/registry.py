@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 IMPORTERS = {
     "code-regression": "converters.importers.code_regression",
@@ -48,4 +49,4 @@ def read_benchmark(name: str, path: Path, *, progress: bool = False, space: str 
             f"import {name}: expected no space, got {space}. Only {', '.join(OF_SPACES)} can be imported for one space."
         )
     chosen = {} if space is None else {"space": space}
-    return cast(pd.DataFrame, importlib.import_module(IMPORTERS[name]).read(path, progress=progress, **chosen))
+    return cast("pd.DataFrame", importlib.import_module(IMPORTERS[name]).read(path, progress=progress, **chosen))
