@@ -20,6 +20,7 @@ from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import Protocol, Target, get_protocol
 from studies.benchmark.registry import METHODS
 from studies.benchmark.results import Record, Results
+from studies.benchmark.scoring import FROM_TEXTS, scores_of
 from studies.benchmark.task import Tables, draw_task
 
 
@@ -103,7 +104,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
             if identity not in results:
                 started = time.perf_counter()
                 task = draw_task(protocol, tables, target, size, seed)
-                scores = METHODS[name].scores(models, task)
+                scores = scores_of(name, models, task)
                 seconds = time.perf_counter() - started
                 tau, rho = tau_of(scores, task.truth), rho_of(scores, task.truth)
                 results.add(Record(*identity, _finite(tau), _finite(rho), len(task.test), round(seconds, 2)))
@@ -117,7 +118,7 @@ def _settings(
     """Return a hash of the tables and, for a language model, of its steps and checkpoint."""
     spaces = {target.space, *(source.space for source in protocol.sources)}
     parts = [tables[space].digest for space in sorted(spaces)]
-    if METHODS[name].from_texts is not None:
+    if name in FROM_TEXTS:
         parts.append(str(config.steps))
         if METHODS[name].checkpoint != "no":
             parts.append(begun_with)

@@ -16,9 +16,10 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol
-from studies.benchmark.registry import METHODS, Method
+from studies.benchmark.registry import METHODS
 from studies.benchmark.results import Record, Results, summary
 from studies.benchmark.run import BenchmarkConfig, run_benchmark
+from studies.benchmark.scoring import FROM_NUMBERS, FROM_TEXTS
 from studies.benchmark.task import Tables, Task, draw_task
 from tests.nasrlm.conftest import CommandLine, checkpoint, checkpoint_folder, nasrlm  # noqa: F401
 from tests.studies.benchmark.scenes import write_table
@@ -96,7 +97,7 @@ def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest
         return task.truth
 
     with monkeypatch.context() as patch:
-        patch.setitem(METHODS, "process", Method("process", stop_at_third))
+        patch.setitem(FROM_NUMBERS, "process", stop_at_third)
         with pytest.raises(KeyboardInterrupt):
             run_benchmark(config, Tables(folder), path)
     with path.open("a") as stream:
@@ -124,7 +125,7 @@ def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest
 def test_what_is_no_score_of_every_row_is_refused_and_not_stored(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[Task], FloatArray], got: str
 ) -> None:
-    monkeypatch.setitem(METHODS, "process", Method("process", answer))
+    monkeypatch.setitem(FROM_NUMBERS, "process", answer)
     told = f"method process: expected a finite score for each of 30 test rows, got shape {got}"
     config = BenchmarkConfig(NAME, ("macs", "process"), sizes=(10,), seeds=1)
     with pytest.raises(ValueError, match=told):
@@ -176,7 +177,7 @@ def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path, 
 
 
 def test_protocols_are_of_named_objectives_and_what_methods_need_is_known() -> None:
-    assert all((method.from_numbers is None) != (method.from_texts is None) for method in METHODS.values())
+    assert sorted(METHODS) == sorted([*FROM_NUMBERS, *FROM_TEXTS])
     for protocol in PROTOCOLS.values():
         assert protocol.targets
         assert min(protocol.sizes) >= 2
