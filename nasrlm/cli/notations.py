@@ -7,8 +7,6 @@ from typing import Any
 
 from nasrlm.files import TABLE_ENDINGS
 from spaces.space import SearchSpace
-from studies.tables.files import read_table
-from studies.tables.rows import rows_of_space, spelled_notation
 
 
 def read_notations(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
@@ -30,6 +28,9 @@ def read_notations(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
 
 
 def _of_rows(path: Path, space: SearchSpace[Any]) -> dict[str, str]:
+    from studies.tables.files import read_table  # here: these take half a second, and a text file does not need them
+    from studies.tables.rows import rows_of_space, spelled_notation
+
     table = read_table(path)
     if "architecture" not in table or table["architecture"].isna().any():
         raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nasrlm.cli.verbs import LIST
+from nasrlm.engines.names import EngineName
 from spaces import SearchSpace, get_space
 
 SpaceOption = Annotated[
@@ -38,6 +39,10 @@ InputShapeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="Torch device, such as cpu or cuda.")]
+EngineOption = Annotated[
+    EngineName, typer.Option("--engine", help="Engine that runs the model; auto: ONNX Runtime on a CPU, else torch.")
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of all random draws.")
 ]

@@ -6,14 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from converters import to_measured_text
 from nasrlm.cli.output import some, warn
 from nasrlm.named_spaces import TEXT_SPACE, known_as
-from nasrlm.predictor import Predictor
 from spaces import UnknownSpaceError, get_space
+
+if TYPE_CHECKING:
+    from nasrlm.predictor import Predictor
 
 DRAWN = 64  # networks drawn from a space, in a second; in all seventeen spaces, 300 more had no new trait
 OPERATOR = re.compile(r"= (?!block\.)([\w.]+) [<(]")

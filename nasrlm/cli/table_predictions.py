@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,9 +22,11 @@ from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
 from nasrlm.prediction import columns_of
-from nasrlm.predictor import Predictor
 from nasrlm.unreadable_texts import UnreadableTextError
 from spaces import get_space
+
+if TYPE_CHECKING:
+    from nasrlm.predictor import Predictor
 
 CHUNK_ROWS = 128  # rows that a worker converts at a time
 GROUP_CHUNKS = 16  # chunks that are predicted and written together, as one row group

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import pandas as pd
 import typer
 
-from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.checkpoints.folder import check_replaceable, folder_or_released
-from nasrlm.cli.changed_checkpoint import save_changed
+import nasrlm
+from nasrlm.checkpoints.folder import check_replaceable
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
-from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.cli.verbs import LIST
-from nasrlm.metrics import COLUMNS, Quality
 from spaces.drawing import POOL
-from studies.tables.adapting import AdaptConfig, Choice, adapt_to_tables
-from studies.tables.rows import row_names
-from studies.tables.several import shown_names
-
-MOST_PRINTED = 20  # labels that are printed; --json lists all
 
 
 def run(
@@ -40,7 +29,7 @@ def run(
         str, typer.Option("--samples", help="Number of labelled networks to learn from, or all.")
     ] = "10",
     choose: Annotated[
-        Choice,
+        Literal["random", "active"],
         typer.Option(
             "--choose",
             help="Labelled networks to use: random ones, or those whose labels are most informative (active).",
@@ -62,36 +51,13 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Learn new objectives from a few labels; all others are predicted as before. Test rows are not used."""
-    started, names = time.monotonic(), listed(objectives, "--objectives")
+    names = listed(objectives, "--objectives")
     check_replaceable(out)
-    config = AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays)
-    loaded = Checkpoint.from_pretrained(checkpoint)
-    adapted = adapt_to_tables(loaded, config, progress=True)
-    save_changed(adapted.checkpoint, folder_or_released(checkpoint), out)
-    judged = adapted.judge()
-    seconds = round(time.monotonic() - started, 1)
-    if json:
-        print_json({"used": row_names(adapted.learned), "others": judged, "seconds": seconds})
-    else:
-        _print_learned(adapted.learned, config)
-        _print_judged(judged)
-        say(f"checkpoint: {out}, {len(adapted.checkpoint.objectives)} objectives, {seconds} s")
 
+    from nasrlm.cli.adapting import adapt_checkpoint  # here: takes seconds
 
-def _print_learned(learned: pd.DataFrame, config: AdaptConfig) -> None:
-    """Print the labels that were learned from, or the first MOST_PRINTED of them."""
-    shown = learned[:MOST_PRINTED]
-    title = "learned from"
-    if len(shown) < len(learned):
-        title += f" {len(learned):,} rows; the first {len(shown)} are shown"
-    cells = zip(shown_names(shown, config.files), *[shown[name] for name in config.objectives], strict=True)
-    print_table(["architecture", *config.objectives], [list(row) for row in cells], title)
-
-
-def _print_judged(judged: Mapping[str, Quality]) -> None:
-    if judged:
-        rows = [[name, *found.values()] for name, found in judged.items()]
-        print_table(COLUMNS[1:], rows, "on other labelled rows, which were not used for learning")
+    config = nasrlm.AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays)
+    adapt_checkpoint(checkpoint, config, out, json=json)
 
 
 def _count(samples: str) -> int | None:

@@ -8,15 +8,12 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.options import JsonOption, listed
+from nasrlm.cli.options import DeviceOption, JsonOption, listed
 from nasrlm.cli.output import print_json, print_table, say, warn
-from nasrlm.cli.predictor_options import DeviceOption
 from nasrlm.cli.verbs import LIST
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.registry import METHODS
 from studies.benchmark.results import summary
-from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark
-from studies.benchmark.task import Tables
 
 # Headers in the table for columns of the summary whose names are not readable.
 HEADS = {"size": "labels", "kendall_tau": "Kendall τ", "spearman_rho": "Spearman ρ", "test_rows": "test rows"}
@@ -50,6 +47,10 @@ def run(
 ) -> None:
     """Compare methods that rank test rows of a space from a few labels; the same command resumes a stopped run."""
     chosen = get_protocol(protocol)
+
+    from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark  # here: these take seconds
+    from studies.benchmark.task import Tables
+
     config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint, device)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
 import nasrlm
-from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import README, folder_or_released
 from nasrlm.cli.options import CheckpointOption, JsonOption
 from nasrlm.cli.output import print_json, print_table, say
@@ -16,7 +13,9 @@ LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", 
 
 def run(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     """Print versions, torch devices, and what the checkpoint was trained on."""
-    loaded = Checkpoint.from_pretrained(checkpoint)
+    import torch  # here: takes a second
+
+    loaded = nasrlm.Checkpoint.from_pretrained(checkpoint)
     versions = {"nasrlm": nasrlm.__version__, **versions_of(*LIBRARIES)}
     devices = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     described = {

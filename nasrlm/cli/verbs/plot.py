@@ -9,7 +9,6 @@ import typer
 
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import print_json, say
-from studies.figures.plots import plot_studies, plot_study
 
 
 def run(
@@ -18,6 +17,8 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Draw the figures of a finished or running study, or compare several studies."""
+    from studies.figures.plots import plot_studies, plot_study  # here: takes a second
+
     target = out or folders[0]
     made = plot_study(folders[0], target) if len(folders) == 1 else plot_studies(folders, target)
     if json:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import nasrlm
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
@@ -18,6 +19,8 @@ from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.options import (
     ArchitecturesArgument,
     CheckpointOption,
+    DeviceOption,
+    EngineOption,
     InputShapeOption,
     JsonOption,
     ObjectivesOption,
@@ -27,12 +30,10 @@ from nasrlm.cli.options import (
     listed,
 )
 from nasrlm.cli.output import print_json, print_table, say
-from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
-from nasrlm.predictor import Predictor
 from nasrlm.unreadable_texts import UnreadableTextError
 from spaces import get_space
 from spaces.shown import first_lines
@@ -75,7 +76,7 @@ def run(
         raise ValueError("predict --samples: expected --json, which prints them. See --help.")
     if not samples:
         refuse_given(context, ["seed"], "--samples", "none")
-    predictor = Predictor.from_pretrained(checkpoint, device, engine)
+    predictor = nasrlm.Predictor.from_pretrained(checkpoint, device, engine)
     levels = _levels(quantiles)
     if space is not None and space not in predictor.checkpoint.spaces:
         get_space(space)  # fails if it is unknown here too

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.options import CheckpointOption
+import nasrlm
+from nasrlm.cli.options import CheckpointOption, DeviceOption, EngineOption
 from nasrlm.cli.output import say
-from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.extras import check_extra
-from nasrlm.predictor import Predictor
 from spaces import get_space
 
 GRACE_SECONDS = 10  # for requests to finish when the service is stopped
@@ -41,7 +40,7 @@ def run(
     from nasrlm.cli.serving.app import Limits, create_app
     from nasrlm.cli.serving.patience import PatientProtocol
 
-    predictor = Predictor.from_pretrained(checkpoint, device, engine)
+    predictor = nasrlm.Predictor.from_pretrained(checkpoint, device, engine)
     app = create_app(predictor, Limits(max_networks=max_networks), [get_space(name) for name in space or []])
     config = uvicorn.Config(
         app,

@@ -11,7 +11,7 @@ from nasrlm.cli.options import JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.output import check_table_out, print_json, print_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import write_table
-from studies.tables.teaching import LEAST_LABELS, TeachConfig, teach
+from studies.tables.teach_config import LEAST_LABELS, TeachConfig
 
 
 def run(
@@ -40,6 +40,9 @@ def run(
     """Draw architectures and label them with predictions of graph-feature models fitted to the train rows."""
     check_table_out(out, table)
     named = listed(objectives, "--objectives")
+
+    from studies.tables.teaching import teach  # here: takes seconds
+
     taught, learned = teach(TeachConfig(table, named, count, labels, like_table, space, seed), progress=True)
     write_table(taught, out)
     if json:

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nasrlm.cli.verbs import convert, info, search, train
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.cli.verbs import convert
 from nasrlm.files import write_table
+from nasrlm.training.config import TrainConfig
+from studies.config import SearchConfig
 from tests.nasrlm.cli.mistakes_of_runs import MISTAKES_OF_RUNS
 from tests.nasrlm.cli.test_cli import ARCHITECTURE, GOALS, SPACE
 from tests.nasrlm.conftest import CommandLine
@@ -311,7 +314,7 @@ def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplac
 
 
 def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(info.Checkpoint, "from_pretrained", None)
+    monkeypatch.setattr(Checkpoint, "from_pretrained", None)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         nasrlm("info")
 
@@ -328,7 +331,7 @@ def test_too_little_memory_is_one_line(nasrlm: CommandLine, monkeypatch: pytest.
     def asking(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(info.Checkpoint, "from_pretrained", asking)
+    monkeypatch.setattr(Checkpoint, "from_pretrained", asking)
     said = str(error).partition("\n")[0]
     assert_one_line(nasrlm("info"), f"expected enough memory, got too little ({said}). Process less at a time")
 
@@ -339,7 +342,7 @@ def test_code_that_ends_itself_does_not_end_a_command_as_done(
     def leaving(*_: object, **__: object) -> None:
         sys.exit()
 
-    monkeypatch.setattr(info.Checkpoint, "from_pretrained", leaving)
+    monkeypatch.setattr(Checkpoint, "from_pretrained", leaving)
     assert_one_line(nasrlm("info"), "SystemExit")
 
 
@@ -358,19 +361,19 @@ def test_an_interrupt_ends_with_its_own_status(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(info.Checkpoint, "from_pretrained", interrupted)
+    monkeypatch.setattr(Checkpoint, "from_pretrained", interrupted)
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
 
     def importing(*_: object, **__: object) -> None:
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr(info.Checkpoint, "from_pretrained", importing)
+    monkeypatch.setattr(Checkpoint, "from_pretrained", importing)
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
-    monkeypatch.setattr(train.TrainConfig, "load", interrupted)
+    monkeypatch.setattr(TrainConfig, "load", interrupted)
     assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. Run the same command to continue.\n"
-    monkeypatch.setattr(search.SearchConfig, "__post_init__", interrupted)
+    monkeypatch.setattr(SearchConfig, "__post_init__", interrupted)
     for words in (("--out", tmp_path / "study"), (f"--out={tmp_path / 'study'}",)):
         asked = ("search", *SPACE, "--objectives", GOALS, *words)
         assert nasrlm(*asked).stderr == "nasrlm: interrupted. Nothing was stored yet.\n"

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from nasrlm.cli.verbs import train
+from nasrlm.cli import training
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.workplace import assert_one_line
 
@@ -29,7 +29,9 @@ def test_a_package_of_an_extra_that_is_missing_is_one_line(
 def test_any_other_that_is_missing_shows_a_traceback(
     nasrlm: CommandLine, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "train", Mock(side_effect=ImportError("libcudart.so: cannot open shared object file")))
+    monkeypatch.setattr(
+        training, "train", Mock(side_effect=ImportError("libcudart.so: cannot open shared object file"))
+    )
     Path("good.yaml").write_text("table: table.csv\nout: run\n")
     with pytest.raises(ImportError, match="libcudart"):
         nasrlm("train", "--config", "good.yaml")
