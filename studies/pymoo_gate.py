@@ -223,16 +223,18 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}
         new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
+        counted = named_counts(self.space, [architectures[row] for row in rows], self._counted)
+        counts = dict(zip(rows, counted, strict=True))  # before evaluating, whose results an error would lose
         evaluated: dict[int, Answer] = {}
         try:
             for together in self._evaluated_together(rows):
                 found = self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs)
-                found = self._bounded(found, [architectures[row] for row in together])
+                found = self._bounded(found, [counts[row] for row in together])
                 names = [name for name in ("F", "G", "H") if name in found]
                 evaluated |= {row: {name: found[name][at] for name in names} for at, row in enumerate(together)}
         finally:  # also keeps the results of the rows before one that raises
             self._answers |= {keys[row]: answer for row, answer in evaluated.items()}
-            self._learn([architectures[row] for row in evaluated], list(evaluated.values()))
+            self._learn([(architectures[row], counts[row], answer) for row, answer in evaluated.items()])
         answers = list(self._answers.values())
         if not answers:
             raise ValueError(
@@ -268,15 +270,14 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 )
                 self._rows = None
 
-    def _bounded(self, found: Answer, architectures: Sequence[A]) -> Answer:
+    def _bounded(self, found: Answer, counts: Sequence[FloatArray]) -> Answer:
         """Return F, G and H with an additional column of G for each hard constraint of the gate."""
-        own = found.get("G", np.empty((len(architectures), 0)))
-        beyond = violations(self.gate.objectives, self._hard, self._results(found["F"], architectures))
+        own = found.get("G", np.empty((len(counts), 0)))
+        beyond = violations(self.gate.objectives, self._hard, self._results(found["F"], counts))
         return {**found, "G": np.hstack([own, beyond])}
 
-    def _results(self, losses: FloatArray, architectures: Sequence[A]) -> FloatArray:
-        """Return (N, M) results of the gate's objectives: of the goals by their losses, counts of the architectures."""
-        counts = named_counts(self.space, architectures, self._counted)
+    def _results(self, losses: FloatArray, counts: Sequence[FloatArray]) -> FloatArray:
+        """Return (N, M) results of the gate's objectives: the goals' by their losses, then the counts of each row."""
         return np.hstack([from_losses(self.gate.goals, losses), counts])
 
     def _architecture(self, row: Any) -> A | None:
@@ -293,11 +294,13 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self.decisions += decisions
         return [row for row, decision in zip(rows, decisions, strict=True) if decision.kept]
 
-    def _learn(self, architectures: Sequence[A], answers: Sequence[Answer]) -> None:
-        if not answers:
+    def _learn(self, evaluated: Sequence[tuple[A, FloatArray, Answer]]) -> None:
+        """Note evaluated architectures with their counts and answers."""
+        if not evaluated:
             return
+        architectures, counts, answers = zip(*evaluated, strict=True)
         found = {name: np.array([answer[name] for answer in answers]) for name in answers[0]}
-        told = self._results(np.where(np.isfinite(found["F"]), found["F"], np.nan), architectures)
+        told = self._results(np.where(np.isfinite(found["F"]), found["F"], np.nan), counts)
         if not self._evaluated and (wrong := _wrong_signs(self.gate.goals, told[:, : self.n_obj])):
             self._advisor.warn_once(
                 IMPOSSIBLE,
