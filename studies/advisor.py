@@ -241,11 +241,15 @@ class Advisor(Generic[A]):
         rng = np.random.default_rng(seed)
         nothing = np.full(len(self.objectives), np.nan)
         known = {entry.key for entry in tried}
-        drawn = {self.space.architecture_key(x): x for x in (self.space.sample(rng) for _ in range(10 * count))}
-        new = [architecture for key, architecture in drawn.items() if key not in known]
-        chosen, pruned = list[Entry](), list[Entry]()
-        for architecture, decision in zip(new, self.check(new), strict=True):
+        new: dict[str, tuple[Entry, A]] = {}
+        for _ in range(10 * count):
+            architecture = self.space.sample(rng)
             entry = self.entry(architecture, nothing, evaluated=False)
+            if entry.key not in known:
+                new[entry.key] = entry, architecture
+        decisions = self.check([architecture for _, architecture in new.values()])
+        chosen, pruned = list[Entry](), list[Entry]()
+        for (entry, _), decision in zip(new.values(), decisions, strict=True):
             if decision.kept:
                 chosen.append(entry)
             else:
