@@ -15,8 +15,8 @@ from converters.tables.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
-from nasrlm.cli.networks import canonical_text, count_tokens, read_network
-from nasrlm.cli.options import ArchitecturesArgument, CheckpointOption, InputShapeOption, JsonOption, SpaceOption
+from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
+from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import check_table_out, print_json, say, write_rows
 from nasrlm.cli.whole_tables import (
     ArchitecturesOption,
@@ -31,7 +31,7 @@ from nasrlm.files import TABLE_ENDINGS, check_folder, check_not_read, write_atom
 
 def run(
     context: typer.Context,
-    architectures: ArchitecturesArgument = None,
+    architectures: Annotated[list[str] | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
     table: ArchitecturesOption = None,
     input_shape: InputShapeOption = None,
