@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ Sample = Callable[[np.random.Generator], Any]  # samples an architecture
 
 TRIES = 1000  # consecutive samples without a valid, or without a new, architecture before giving up
 PATIENCE = 10  # samples per architecture found: an equally likely one is missed with probability exp(-10)
+Choice = Literal["random", "active"]  # how networks to label are chosen: at random, or those that tell most
 POOL = 1500  # networks sampled besides the measured ones, to adapt to a device
 HELD_OUT_PERCENT = 5  # percent of networks for validation, and as many for tests; the others are for training
 

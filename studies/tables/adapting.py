@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,10 @@ from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from spaces.drawing import POOL, sample_like
+from spaces.drawing import POOL, Choice, sample_like
 from studies.tables.rows import named, only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
 from studies.tables.several import measured_rows, of_each, shown_names
 
-Choice = Literal["random", "active"]
 CHOICES = get_args(Choice)
 IN_MEMORY = "For labels in memory, use nasrlm.adapt."
 MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two

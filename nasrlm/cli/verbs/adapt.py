@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ import nasrlm
 from nasrlm.checkpoints.folder import check_replaceable
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.verbs import LIST
-from spaces.drawing import POOL
+from spaces.drawing import POOL, Choice
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
         str, typer.Option("--samples", help="Number of labelled networks to learn from, or all.")
     ] = "10",
     choose: Annotated[
-        Literal["random", "active"],
+        Choice,
         typer.Option(
             "--choose",
             help="Labelled networks to use: random ones, or those whose labels are most informative (active).",

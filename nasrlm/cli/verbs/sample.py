@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -13,7 +13,7 @@ from tqdm import tqdm
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, require_space
 from nasrlm.cli.output import check_table_out, print_json, say, write_rows
-from spaces.drawing import HELD_OUT_PERCENT, POOL, draw_different
+from spaces.drawing import HELD_OUT_PERCENT, POOL, Choice, draw_different
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
         typer.Option(min=1, max=40, help="With --out: percentage of networks in each of the splits valid and test."),
     ] = HELD_OUT_PERCENT,
     choose: Annotated[
-        Literal["random", "active"],
+        Choice,
         typer.Option(
             "--choose", help="random, or active: networks whose measurements are most informative about all others."
         ),
