@@ -20,6 +20,7 @@ from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown
 from studies.config import SearchConfig
+from studies.history import predicted_objectives
 from studies.surrogates.memory import SamplingPredictor
 from studies.tables.rows import parsed_rows, rows_of_space
 
@@ -75,7 +76,7 @@ class TableEvaluator(Generic[A]):
         progress: show a bar on stderr while counts are computed.
 
     Raises:
-        ValueError: a column is missing, a notation is malformed, or no row is of this space.
+        ValueError: a column is missing or holds predictions, a notation is malformed, or no row is of this space.
 
     Attributes:
         row_labels: (N, M) labels of the table's rows of this space. Of rows with the same notation the first counts;
@@ -144,6 +145,11 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
         raise ValueError(
             f"{name}: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
             f"It has {', '.join(map(str, table.columns))}."
+        )
+    if predicted := predicted_objectives(table, objectives):
+        raise ValueError(
+            f"{name}: expected real results of {', '.join(predicted)}, got predictions, which have intervals. Give "
+            "measured values, or the history of a search with an evaluator."
         )
     rows = rows_of_space(table, space)
     rows = rows[rows["architecture"].notna()]

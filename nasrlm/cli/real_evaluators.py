@@ -15,7 +15,6 @@ from nasrlm.named_function import FUNCTION_NAME, of_module
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
-from studies.history import predicted_objectives
 from studies.tables.files import read_table
 
 
@@ -26,11 +25,6 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
         ValueError: it cannot be read, lacks another objective, or has predictions, as of a search without real results.
     """
     frame = read_table(path, require=[name for name in objectives if name not in COUNTS])
-    if predicted := predicted_objectives(frame, objectives):
-        raise ValueError(
-            f"{path}: expected real results of {', '.join(predicted)}, got predictions, which have "
-            "intervals. Give measured values, or the history of a search with --evaluator."
-        )
     table = TableEvaluator(space, frame, objectives=objectives, name=str(path), progress=True)
     if table.num_overruled:
         what = f"{table.num_overruled:,} rows have labels that differ from an earlier row of the same architecture"
