@@ -19,9 +19,10 @@ CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
-# ONNX operators that read their weights as an input, used where no nn function fits: transposed, half precision.
-PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "DeformConv"})
-PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
+# ONNX operators, and the positions of inputs that may be weights; where no nn function fits, as in half precision.
+PLAIN_CONVOLUTIONS = dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose", "DeformConv"), 1) | {"QLinearConv": 3}
+PRODUCTS = dict.fromkeys(("Einsum", "Gemm", "MatMul", "MatMulInteger"), (0, 1)) | {"QLinearMatMul": (0, 3)}
+RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})
 EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # operators of other domains with weights, but without MACs
@@ -36,9 +37,9 @@ class Statistics:
             norms, and weights that other operators read. Not counted: arrays of indices, running statistics, scales
             and zero points of quantised weights. In an ONNX model, a weight that is used twice, such as an embedding
             that is also the last layer, counts once; of weights computed from other arrays, those arrays count.
-        macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products in which
-            either operand is a weight, which may be stored as integers (QDQ). Not counted: biases, batch norms,
-            pooling, activations, products of activations, quantised and recurrent operators.
+        macs: multiply-accumulates of the faithful graph's convolutions, linear layers, recurrent layers and other
+            products in which either operand is a weight, which may be stored as integers. Not counted: biases, batch
+            norms, pooling, activations, products of activations, and what recurrent layers compute element by element.
         convs: convolutions of the faithful graph.
         live_macs: multiply-accumulates of the canonical graph, which has no dead branches.
         live_convs: convolutions of the canonical graph.
@@ -119,11 +120,12 @@ def _largest_activation(graph: Graph) -> int:
 
 def _convolutions(graph: Graph) -> list[Node]:
     owned = _weights(graph)
-    return [
-        node
-        for node in graph.nodes
-        if node.op_type in CONVOLUTIONS or (node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned)
-    ]
+    return [node for node in graph.nodes if node.op_type in CONVOLUTIONS or _filters(node) in owned]
+
+
+def _filters(node: Node) -> str:
+    """Return the value that a convolution reads as its weight; "" for other operators and layers that own theirs."""
+    return node.inputs[PLAIN_CONVOLUTIONS[node.op_type]] if node.op_type in PLAIN_CONVOLUTIONS else ""
 
 
 def _weights(graph: Graph) -> dict[str, Shape]:
@@ -183,10 +185,13 @@ def _macs(graph: Graph) -> int:
 def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
     if node.op_type in CONVOLUTIONS | LINEARS:
         return _output_size(graph, node) * prod(_weight_shape(node)[1:])
-    if node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned:
-        return _plain_convolution_macs(graph, node, owned[node.inputs[1]])
-    if node.op_type in PRODUCTS and not owned.keys().isdisjoint(node.inputs[:2]):
+    if (filters := _filters(node)) in owned:
+        return _plain_convolution_macs(graph, node, owned[filters])
+    if any(node.inputs[index] in owned for index in PRODUCTS.get(node.op_type, ())):
         return _product_macs(graph, node)
+    if node.op_type in RECURRENT:
+        steps = prod(_shape(graph, node.inputs[0], node)[:2])
+        return steps * sum(prod(owned[x]) for x in node.inputs[1:3] if x in owned)
     return 0
 
 

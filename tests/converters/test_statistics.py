@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from converters import Statistics, model_to_graph, statistics
+from converters import Statistics, model_to_graph, model_to_onnx_text, statistics, to_model
 from converters.builder import GraphBuilder
 from tests.converters.graphs import conv, graph, node
 from tests.converters.onnx_models import QUANTISED, model, tensor
@@ -54,8 +54,42 @@ def test_quantised_weights_count_as_the_numbers_that_they_stand_for(name):
     ends = "(float[1,2,5,5] x) => (float[1,4,3,3] y)"
     counts = statistics(model_to_graph(model(f"{ends} {{ {QUANTISED[name]} }}", *weights, *scales)))
     assert counts.params == 4 * 2 * 9 + 4
-    if name == "dequantised":
-        assert (counts.macs, counts.convs, counts.activations) == (9 * 4 * 2 * 9, 1, 4 * 9)
+    assert (counts.macs, counts.convs, counts.activations) == (9 * 4 * 2 * 9, 1, 4 * 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "shape", "macs"),
+    [
+        ("y = ConvInteger (x, q)", "(uint8[1,2,5,5] x) => (int32[1,4,3,3] y)", (4, 2, 3, 3), 9 * 4 * 2 * 9),
+        ("y = MatMulInteger (x, q)", "(uint8[3,4] x) => (int32[3,5] y)", (4, 5), 3 * 4 * 5),
+        ("y = MatMulInteger (q, x)", "(uint8[4,3] x) => (int32[5,3] y)", (5, 4), 3 * 4 * 5),
+        ("y = QLinearMatMul (x, s, z, q, s, z, s, z)", "(int8[3,4] x) => (int8[3,5] y)", (4, 5), 3 * 4 * 5),
+        ("y = QLinearMatMul (q, s, z, x, s, z, s, z)", "(int8[4,3] x) => (int8[5,3] y)", (5, 4), 3 * 4 * 5),
+    ],
+)
+def test_operators_on_integers_cost_as_much_as_those_on_floats(text, ends, shape, macs):
+    held = tensor("q", *shape, dtype=np.int8), tensor("s"), tensor("z", dtype=np.int8)
+    assert statistics(model_to_graph(model(f"{ends} {{ {text} }}", *held))).macs == macs
+
+
+def test_a_product_of_integers_without_weights_costs_nothing():
+    ends = "(uint8[3,4] x, int8[4,5] u) => (int32[3,5] y)"
+    assert statistics(model_to_graph(model(f"{ends} {{ y = MatMulInteger (x, u) }}"))).macs == 0
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_recurrent_layer_costs_its_matrices_in_every_step(kind, gates, directions):
+    ends = f"(float[5,2,8] x) => (float[5,{directions},2,6] y)"
+    direction = "bidirectional" if directions == 2 else "forward"
+    text = f'y = {kind} <hidden_size = 6, direction = "{direction}"> (x, w, r, b)'
+    rows = gates * 6
+    held = tensor("w", directions, rows, 8), tensor("r", directions, rows, 6), tensor("b", directions, 2 * rows)
+    proto = model(f"{ends} {{ {text} }}", *held)
+    expected = (directions * rows * (8 + 6 + 2), 5 * 2 * directions * rows * (8 + 6))
+    for given in (proto, to_model(model_to_onnx_text(proto))):
+        counts = statistics(model_to_graph(given))
+        assert (counts.params, counts.macs) == expected
 
 
 @pytest.mark.parametrize(
