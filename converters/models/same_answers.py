@@ -14,7 +14,8 @@ from onnx.helper import make_tensor_value_info
 
 from converters.errors import OnnxModelError
 from converters.models.decisions import tensors_of
-from converters.models.onnx_model import has_branches
+from converters.models.onnx_graph import read_graph
+from converters.models.onnx_model import has_branches, prepare
 from converters.models.onnx_weights import MAX_CONSTANT_NUMBERS
 from converters.runtime import session_of
 
@@ -51,8 +52,9 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
     rounding. If the model has APPROXIMATED operators, onnx's reference implementation, which does not approximate,
     must show the difference too.
 
-    Not checked: integers, numbers that are not finite, models with FREE operators, models that cannot be run, and
-    models with loops or branches (at those of ``EmbeddingBag`` ONNX Runtime 1.31 ends the process).
+    A model that ONNX Runtime does not run is only read, as its sizes may not fit. Not checked: integers, numbers that
+    are not finite, models with FREE operators, and models with loops or branches (at those of ``EmbeddingBag`` ONNX
+    Runtime 1.31 ends the process).
 
     Args:
         model: the exported model, with the module's weights.
@@ -60,7 +62,8 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
         answered: an input and the module's outputs in that mode.
 
     Raises:
-        OnnxModelError: the outputs differ; the message has the largest difference.
+        OnnxModelError: the outputs differ, and the message has the largest difference; or the model can neither be run
+            nor read.
 
     Cost: one inference; large weights are not copied into the session. If the outputs differ, one more run of the
     module; if they still differ and there are APPROXIMATED operators, one run of the reference implementation, which
@@ -73,6 +76,7 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
     try:
         worst = _clear_difference(model, operators, module, answered)
     except Exception:  # of any kind: the model cannot be run
+        read_graph(prepare(model))
         return
     if worst:
         raise OnnxModelError(

@@ -37,10 +37,16 @@ def test_a_model_that_computes_something_else_is_refused():
         module_to_onnx_text(Computing(lambda x: nn.functional.avg_pool2d(x, 2, divisor_override=3)), (1, 3, 8, 8))
 
 
+def products(x):
+    """One exporter turns the wrong axes, because it does not know how many there are, and the sizes do not fit."""
+    parts = x[:, -1:].repeat_interleave(x.shape[1] % 4 + 4, dim=-2).view(1, -1, 2, 4).permute(0, 2, 1, 3)
+    return parts @ parts.transpose(-1, -2)
+
+
 @pytest.mark.parametrize(
     ("function", "op_type"),
-    [(lambda x: x // 0.3, "Floor"), (lambda x: nn.functional.softplus(x, 2.0, 1.0), "Where")],
-    ids=["floor", "threshold"],
+    [(lambda x: x // 0.3, "Floor"), (lambda x: nn.functional.softplus(x, 2.0, 1.0), "Where"), (products, "MatMul")],
+    ids=["floor", "threshold", "sizes"],
 )
 def test_what_one_exporter_mistakes_is_taken_from_the_other(function, op_type):
     torch.manual_seed(0)
