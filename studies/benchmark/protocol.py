@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Judge = Literal["kendall_tau", "spearman_rho"]
@@ -67,12 +68,21 @@ PROTOCOLS = {
 }
 
 
-def get_protocol(name: str) -> Protocol:
-    """Return the protocol of this name.
+def get_protocol(name: str, objectives: Sequence[str] = ()) -> Protocol:
+    """Return the protocol of this name, ranking by these objectives of its space if any are given.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or objectives are given for one of several spaces.
     """
     if name not in PROTOCOLS:
         raise ValueError(f"--protocol: expected one of {', '.join(PROTOCOLS)}, got {name!r}.")
-    return PROTOCOLS[name]
+    protocol = PROTOCOLS[name]
+    if not objectives:
+        return protocol
+    spaces = {target.space for target in protocol.targets}
+    if len(spaces) > 1:
+        raise ValueError(
+            f"--objectives: expected a protocol of one space with it, got {name}. It has no effect: leave it out."
+        )
+    (space,) = spaces
+    return replace(protocol, targets=tuple(Target(space, objective) for objective in objectives))

@@ -31,6 +31,7 @@ class BenchmarkConfig:
     Attributes:
         protocol: name of the protocol.
         methods: names in METHODS; if empty, all that the protocol and the checkpoint allow.
+        objectives: columns to rank by, for a protocol of one space; the protocol's own if empty.
         sizes: numbers of labels; the protocol's own if empty.
         seeds: number of draws; their seeds are 0 to seeds - 1.
         steps: steps of every training of a language model.
@@ -40,6 +41,7 @@ class BenchmarkConfig:
 
     protocol: str
     methods: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     seeds: int = 5
     steps: int = 600
@@ -85,7 +87,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
             the checkpoint knows an objective that the protocol holds out; or a method gives a score that is not finite.
         ImportError: a method's package is not installed; the message names the extra.
     """
-    protocol = get_protocol(config.protocol)
+    protocol = get_protocol(config.protocol, config.objectives)
     names, sizes = config.chosen_methods, config.sizes or protocol.sizes
     if min(sizes) < 2 or config.seeds < 1:
         raise ValueError(f"benchmark: expected --sizes above 1 and --seeds above 0, got {sizes} and {config.seeds}.")

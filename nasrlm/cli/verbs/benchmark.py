@@ -30,6 +30,14 @@ def run(
             metavar=LIST, help=f"Methods, separated by commas; default: all possible ones of {', '.join(METHODS)}."
         ),
     ] = None,
+    objectives: Annotated[
+        str | None,
+        typer.Option(
+            metavar=LIST,
+            help="Columns of the table to rank by, separated by commas, such as latencies on other devices; default: "
+            "the protocol's.",
+        ),
+    ] = None,
     sizes: Annotated[
         str | None, typer.Option(metavar=LIST, help="Numbers of labels, separated by commas; default: the protocol's.")
     ] = None,
@@ -46,12 +54,22 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Compare methods that rank test rows of a space from a few labels; the same command resumes a stopped run."""
-    chosen = get_protocol(protocol)
+    ranked = listed(objectives, "--objectives")
+    chosen = get_protocol(protocol, ranked)
 
     from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark  # here: these take seconds
     from studies.benchmark.task import Tables
 
-    config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint, device)
+    config = BenchmarkConfig(
+        protocol,
+        methods=listed(methods, "--methods"),
+        objectives=ranked,
+        sizes=_numbers(sizes),
+        seeds=seeds,
+        steps=steps,
+        checkpoint=checkpoint,
+        device=device,
+    )
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
         warn(f"the checkpoint knows {', '.join(known)} and may have been trained on labels of test rows")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nasrlm.adaptation import adapt as adaptation
@@ -237,6 +238,25 @@ def test_what_cannot_be_run_is_refused_in_a_line(
     done = nasrlm("benchmark", *[word for option in (options | changes).items() for word in option])
     assert (done.status, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+def test_other_objectives_of_the_table_may_be_ranked_by(
+    nasrlm: CommandLine,  # noqa: F811
+    folder: Path,
+    tmp_path: Path,
+) -> None:
+    frame = pd.read_parquet(folder / "nasbench201.parquet")
+    frame["latency_ms@mine"] = 1 / frame["latency_ms@raspi4"]
+    frame.to_parquet(tmp_path / "nasbench201.parquet")
+    asked = ("--objectives", "latency_ms@mine,latency_ms@raspi4", "--tables", tmp_path, "--methods", "macs")
+    asked = (*asked, "--sizes", 10, "--seeds", 1, "--out", tmp_path / "rows.jsonl", "--json")
+    done = nasrlm("benchmark", "--protocol", "nasbench201-devices", *asked)
+    assert done.status == 0, done.stderr
+    found = {row["objective"]: row["spearman_rho"] for row in json.loads(done.stdout)["summary"]}
+    assert found == pytest.approx({"latency_ms@mine": -1, "latency_ms@raspi4": 1})
+    done = nasrlm("benchmark", "--protocol", "transfer-16", *asked)
+    told = "expected a protocol of one space with it, got transfer-16. It has no effect: leave it out."
+    assert (done.status, done.stderr) == (2, f"nasrlm: --objectives: {told}\n")
 
 
 def test_a_method_without_its_package_is_refused_before_others_begin(
