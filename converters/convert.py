@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from converters.errors import OnnxModelError
-from converters.graph import Graph, Shape
+from converters.graph import Graph
+from converters.models.input_sizes import InputShape
 from converters.models.onnx_graph import read_graph
 from converters.models.onnx_model import prepare, read_model
 from converters.models.torch_module import export_module
@@ -120,7 +121,7 @@ def canonical_to_onnx_text(canonical: Graph) -> str:
     return write(outline(canonical))
 
 
-def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = None) -> Graph:
+def model_to_graph(model: ModelProto | Path | str, input_shape: InputShape | None = None) -> Graph:
     """Return the faithful graph of any ONNX model, normalised to our operators.
 
     Nodes that no output depends on are removed first, as runtimes do, so that they do not count as readers of a value
@@ -128,8 +129,8 @@ def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = N
 
     Args:
         model: a model or the path of a file. Weight values are not read, nor is their external data.
-        input_shape: shape of the first input; needed if the model leaves sizes other than the batch open. An open
-            batch size alone is taken as 1.
+        input_shape: shape of the first input, or a list of shapes; needed if the model leaves sizes other than the
+            batch open. An open batch size alone is taken as 1.
 
     Raises:
         OnnxModelError: the file is no ONNX model, or the model cannot be read as a network. The message is one line.
@@ -145,7 +146,7 @@ def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = N
         raise OnnxModelError(f"{place}: {' '.join(str(e).split())}") from e  # value names may contain line breaks
 
 
-def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None = None) -> str:
+def model_to_onnx_text(model: ModelProto | Path | str, input_shape: InputShape | None = None) -> str:
     """Return the canonical ONNX text of any ONNX model, checked by ``onnx.checker``; see ``model_to_graph``.
 
     Cost: about a tenth of a second.
@@ -154,12 +155,12 @@ def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None
     return checked(graph_to_onnx_text(model_to_graph(model, input_shape)), name)
 
 
-def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
+def module_to_onnx_text(module: torch.nn.Module, input_shape: InputShape) -> str:
     """Return the canonical ONNX text of a torch module in evaluation mode.
 
     Args:
-        module: a module that takes one tensor.
-        input_shape: shape of that tensor, batch included.
+        module: a module that takes tensors.
+        input_shape: shape of its tensor, batch included, or a list of shapes if it takes several.
 
     Raises:
         OnnxModelError: torch cannot export the module.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from traceback import extract_stack
@@ -30,12 +30,12 @@ DRAWS = 8  # random inputs to try, besides zeros, if sizes depend on values
 SPREAD = 3.0  # standard deviation of random floats
 WHOLE_NUMBERS = 2  # random integers are below this: ids that every vocabulary has
 
-Run = Callable[["torch.Tensor"], object]
+Run = Callable[..., object]  # takes one or several tensors
 
 
 @dataclass
 class _Calls:
-    """The functions called on a tensor and on everything computed from it.
+    """The functions called on the inputs and on everything computed from them.
 
     Attributes:
         functions: the functions, each with the ids of the parameters among its arguments.
@@ -50,8 +50,8 @@ class _Calls:
     answers: tuple[torch.Tensor, ...] = ()
 
 
-def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Refuse a module that reads values of its input in Python, or calls other functions for other input values.
+def check_decisions(run: Run, examples: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Refuse a module that reads values of its inputs in Python, or calls other functions for other input values.
 
     Reading sizes is allowed, and so are the values of parameters and buffers. A question with the answer yes or no is
     allowed if the opposite answer raises an error or changes nothing, as in checks and warnings. If sizes depend on
@@ -60,24 +60,24 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
 
     Args:
         run: the module, in evaluation mode.
-        example: an input that it takes.
+        examples: inputs that it takes.
 
     Returns:
-        The tensors that the module returns for the example.
+        The tensors that the module returns for the examples.
 
     Raises:
-        OnnxModelError: the computation depends on the values of the input.
+        OnnxModelError: the computation depends on the values of the inputs.
 
     Cost: one run of the module and one for each such question; nine more if sizes depend on values.
     """
     import torch
 
-    calls = _watched(run, example.clone())  # a copy, as layers may write into their input
+    calls = _watched(run, examples)
     for index, where in enumerate(calls.choices):
-        if len(calls.choices) > MAX_CHOICES or _matters(run, example, index, calls):
+        if len(calls.choices) > MAX_CHOICES or _matters(run, examples, index, calls):
             raise _refusal(f"a decision that depends on its values in {where}")
     generator = torch.Generator().manual_seed(0)
-    others = [torch.zeros_like(example), *(drawn_like(example, generator) for _ in range(DRAWS))]
+    others = [list(map(torch.zeros_like, examples)), *(drawn_like(examples, generator) for _ in range(DRAWS))]
     for other in others if calls.selects else ():
         try:
             watched = _watched(run, other)
@@ -90,12 +90,12 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
     return calls.answers
 
 
-def _matters(run: Run, example: torch.Tensor, index: int, calls: _Calls) -> bool:
+def _matters(run: Run, examples: Sequence[torch.Tensor], index: int, calls: _Calls) -> bool:
     """Return whether the opposite answer to one question about values leads to another result or to other calls."""
     import torch
 
     try:
-        opposite = _watched(run, example.clone(), index)
+        opposite = _watched(run, examples, index)
     except OnnxModelError:
         raise
     except Exception:  # of any kind: such values are no input of the module
@@ -105,23 +105,26 @@ def _matters(run: Run, example: torch.Tensor, index: int, calls: _Calls) -> bool
     return not all(map(torch.equal, opposite.answers, calls.answers))
 
 
-def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a random input of the shape, type and device of ``example``: normal numbers, or integers 0 and 1."""
+def drawn_like(examples: Sequence[torch.Tensor], generator: torch.Generator) -> list[torch.Tensor]:
+    """Return random inputs of the shapes, types and devices of ``examples``: normal numbers, or integers 0 and 1."""
     import torch
 
-    if example.is_floating_point():
-        drawn = SPREAD * torch.randn(example.shape, generator=generator)
-    else:
-        drawn = torch.randint(WHOLE_NUMBERS, example.shape, generator=generator)
-    return drawn.to(example)
+    drawn = []
+    for example in examples:
+        if example.is_floating_point():
+            numbers = SPREAD * torch.randn(example.shape, generator=generator)
+        else:
+            numbers = torch.randint(WHOLE_NUMBERS, example.shape, generator=generator)
+        drawn.append(numbers.to(example))
+    return drawn
 
 
-def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _Calls:
-    """Run the module and record the calls on what is computed from the example.
+def _watched(run: Run, examples: Sequence[torch.Tensor], opposite: int | None = None) -> _Calls:
+    """Run the module on copies of the examples, and record the calls on what is computed from them.
 
     Args:
         run: the module.
-        example: its input.
+        examples: its inputs, which layers may write into.
         opposite: index of a question about values that gets the opposite answer.
 
     Raises:
@@ -132,10 +135,11 @@ def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _C
     from torch.utils.weak import WeakTensorKeyDictionary
 
     looks = {getattr(owner, name) for owner in (torch.Tensor, torch) for name in LOOKS if hasattr(owner, name)}
-    calls, computed = _Calls(), WeakTensorKeyDictionary({example: None})  # weak, so that activations can be freed
+    calls, inputs = _Calls(), [example.clone() for example in examples]
+    computed = WeakTensorKeyDictionary(dict.fromkeys(inputs))  # weak, so that activations can be freed
 
     class Watch(TorchFunctionMode):
-        """Tracks what is computed from the example; a tensor subclass would stay in the module's buffers instead."""
+        """Tracks what is computed from the inputs; a tensor subclass would stay in the module's buffers instead."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             given = list(tensors_of((args, kwargs or {})))
@@ -154,7 +158,7 @@ def _watched(run: Run, example: torch.Tensor, opposite: int | None = None) -> _C
             return answer
 
     with Watch():
-        answer = run(example)
+        answer = run(*inputs)
     calls.answers = tuple(tensors_of(answer))
     if not calls.answers:
         raise OnnxModelError(f"expected a module that returns tensors, got {type(answer).__name__}.")

@@ -1,8 +1,10 @@
-"""Fixes the sizes of a model's inputs, which ONNX models may leave open or give by name."""
+"""The shapes of inputs, as they are given, and as ONNX models leave their sizes open or give them by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from numbers import Integral
+from typing import Any, TypeAlias
 
 import onnx.shape_inference
 from onnx import ModelProto, TensorShapeProto, ValueInfoProto
@@ -10,22 +12,46 @@ from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 
+InputShape: TypeAlias = Shape | Sequence[Shape]  # of the only input, or of several
+ADVICE = "Give the shape of every input up to this one: --input-shape, or input_shape=."
 
-def with_ranks(model: ModelProto, input_shape: Shape | None) -> ModelProto:
+
+def shapes_of(input_shape: InputShape) -> tuple[Shape, ...]:
+    """Return the shapes of one input or of several.
+
+    Raises:
+        OnnxModelError: ``input_shape`` is neither a shape nor a list of shapes, or a size is below 1.
+    """
+    shapes: tuple[Any, ...] = (input_shape,)
+    if isinstance(input_shape, Sequence) and input_shape and isinstance(input_shape[0], Sequence):
+        shapes = tuple(input_shape)
+    for shape in shapes:
+        if not isinstance(shape, Sequence) or not all(isinstance(size, Integral) for size in shape):
+            raise OnnxModelError(
+                "expected a shape such as (1, 3, 224, 224), batch included, or a list of shapes, got "
+                f"{input_shape!r:.60}."
+            )
+        if min(shape, default=1) < 1:
+            raise OnnxModelError(f"input shape: expected sizes of 1 or more, got {spell_shape(shape)}.")
+    return tuple(map(tuple, shapes))
+
+
+def with_ranks(model: ModelProto, shapes: Sequence[Shape], weights: Container[str]) -> ModelProto:
     """Return the model with the ranks that ONNX's checker demands, though runtimes load models without them.
 
-    The first input's is that of ``input_shape``; those of outputs are inferred.
+    Those of the first inputs are the ranks of ``shapes``; those of outputs are inferred. Inputs that are ``weights``
+    do not count.
 
     Raises:
         OnnxModelError: a rank stays unknown.
     """
     inputs = model.graph.input
-    if input_shape is not None and inputs and _lacks_rank(inputs[0]):
-        inputs[0].type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in input_shape)
+    for value, shape in zip([value for value in inputs if value.name not in weights], shapes, strict=False):
+        if _lacks_rank(value):
+            value.type.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in shape)
     for value in filter(_lacks_rank, inputs):
         raise OnnxModelError(
-            f"input {value.name!r}: expected a tensor of known rank, got one without a shape. Give the shape of the "
-            "first input: --input-shape, or input_shape=."
+            f"input {value.name!r}: expected a tensor of known rank, got one without a shape. {ADVICE}"
         )
     if any(map(_lacks_rank, model.graph.output)):
         model = onnx.shape_inference.infer_shapes(model)
@@ -38,25 +64,30 @@ def _lacks_rank(value: ValueInfoProto) -> bool:
     return value.type.WhichOneof("value") == "tensor_type" and not value.type.tensor_type.HasField("shape")
 
 
-def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> dict[str, int]:
+def fix_sizes(inputs: Sequence[ValueInfoProto], shapes: Sequence[Shape]) -> dict[str, int]:
     """Give every input a fixed shape, in place.
 
     Args:
         inputs: inputs of the model, without weights.
-        input_shape: shape of the first input; its sizes also apply to axes of the same name in other inputs. A batch
+        shapes: shapes of the first inputs; their sizes also apply to axes of the same name in other inputs. A batch
             size that remains open becomes 1.
 
     Returns:
         The sizes by name.
 
     Raises:
-        OnnxModelError: a size other than the batch stays open, or ``input_shape`` does not fit.
+        OnnxModelError: a size other than the batch stays open, or ``shapes`` do not fit.
     """
     sizes: dict[str, int] = {}
-    if input_shape is not None:
-        if not inputs:
-            raise OnnxModelError(f"expected an input of shape {_spell(input_shape)}, got a model without inputs.")
-        _take_shape(inputs[0], input_shape, sizes)
+    if len(shapes) > len(inputs):
+        got = (
+            f"a model that takes only {', '.join(value.name for value in inputs)}"
+            if inputs
+            else "a model without inputs"
+        )
+        raise OnnxModelError(f"expected inputs of shape {' and '.join(map(spell_shape, shapes))}, got {got}.")
+    for value, shape in zip(inputs, shapes, strict=False):
+        _take_shape(value, shape, sizes)
     for value in inputs:
         if not value.type.tensor_type.HasField("shape"):
             raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
@@ -65,17 +96,7 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
             if size.dim_value > 0:
                 continue
             if axis > 0 and size.dim_param not in sizes:
-                raise OnnxModelError(
-                    f"input {value.name!r}: expected fixed sizes, got {spelled}. "
-                    + (
-                        "Give the whole shape of the first input: --input-shape, or input_shape=."
-                        if value is inputs[0]
-                        else (
-                            f"Only those of the first input, {inputs[0].name!r}, can be given: set the others in the "
-                            "file."
-                        )
-                    )
-                )
+                raise OnnxModelError(f"input {value.name!r}: expected fixed sizes, got {spelled}. {ADVICE}")
             size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
     return sizes
 
@@ -85,15 +106,16 @@ def axes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
     return list(value.type.tensor_type.shape.dim)
 
 
-def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
-    if min(input_shape, default=1) < 1:
-        raise OnnxModelError(f"input {value.name!r}: expected sizes of 1 or more, got {_spell(input_shape)}.")
-    fits = [size.dim_value in (given, 0, -1) for size, given in zip(axes(value), input_shape, strict=False)]
-    if len(input_shape) != len(axes(value)) or not all(fits):
+def _take_shape(value: ValueInfoProto, shape: Shape, sizes: dict[str, int]) -> None:
+    fits = [
+        size.dim_value in (given, 0, -1) and sizes.get(size.dim_param, given) == given
+        for size, given in zip(axes(value), shape, strict=False)
+    ]
+    if len(shape) != len(axes(value)) or not all(fits):
         raise OnnxModelError(
-            f"input {value.name!r}: expected a shape like {_spell_axes(value)}, got {_spell(input_shape)}."
+            f"input {value.name!r}: expected a shape like {_spell_axes(value)}, got {spell_shape(shape)}."
         )
-    for size, given in zip(axes(value), input_shape, strict=True):
+    for size, given in zip(axes(value), shape, strict=True):
         if size.dim_param:
             sizes[size.dim_param] = given
         size.dim_value = given
@@ -103,5 +125,6 @@ def _spell_axes(value: ValueInfoProto) -> str:
     return ",".join(str(size.dim_value) if size.dim_value > 0 else size.dim_param or "?" for size in axes(value))
 
 
-def _spell(shape: Shape) -> str:
+def spell_shape(shape: Sequence[int]) -> str:
+    """Return the sizes of a shape, separated by commas."""
     return ",".join(map(str, shape))

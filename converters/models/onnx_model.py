@@ -18,10 +18,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_tensor
 
 from converters.errors import OnnxModelError, instead_of_file, one_line_errors
-from converters.graph import Shape
 from converters.limits import excess_of_model
 from converters.models.inlining import without_functions
-from converters.models.input_sizes import fix_sizes, with_ranks
+from converters.models.input_sizes import InputShape, fix_sizes, shapes_of, with_ranks
 from converters.models.node_order import sort_nodes
 from converters.models.onnx_fused import without_fusions
 from converters.models.onnx_misfits import refuse_broken_arrays
@@ -87,17 +86,18 @@ def read_model(path: Path | str) -> ModelProto:
     return model
 
 
-def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
+def prepare(model: ModelProto, input_shape: InputShape | None = None) -> Source:
     """Prepare a model for ``read_graph``.
 
     Args:
         model: a model of any opset; it is not changed.
-        input_shape: shape of the first input, needed if the model leaves sizes open; see ``fix_sizes``.
+        input_shape: shape of the first input, or of several, needed if the model leaves sizes open; see ``fix_sizes``.
 
     Raises:
         OnnxModelError: the model is invalid, has loops or branches that outputs depend on, leaves sizes open, lacks
             external data of constants, or cannot be converted to the pinned opset.
     """
+    shapes = () if input_shape is None else shapes_of(input_shape)
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
             raise OnnxModelError(f"{excess}.")
@@ -107,7 +107,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
         sort_nodes(light.graph)
-        light = with_ranks(light, input_shape)
+        light = with_ranks(light, shapes, weights)
         onnx.checker.check_model(light)
         light = without_functions(light)
         onnx.checker.check_model(light)  # again, because it does not look into functions
@@ -115,7 +115,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     _remove_dead_nodes(light.graph)
     refuse_branches(light)
     refuse_missing(light.graph, missing)
-    sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
+    sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], shapes)
     declared = dict(_declared_types(light, sizes))
     del light.graph.value_info[:]
     for value in light.graph.output:

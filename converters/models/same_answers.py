@@ -38,9 +38,9 @@ FREE = frozenset(
 
 
 class Answered(NamedTuple):
-    """An input of a module, and the tensors that the module returns for it."""
+    """Inputs of a module, and the tensors that the module returns for them."""
 
-    example: torch.Tensor
+    examples: Sequence[torch.Tensor]
     answers: Sequence[torch.Tensor]
 
 
@@ -59,7 +59,7 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
     Args:
         model: the exported model, with the module's weights.
         module: the module, in the mode in which it was exported.
-        answered: an input and the module's outputs in that mode.
+        answered: inputs and the module's outputs in that mode; the model's inputs have the ``input_names``.
 
     Raises:
         OnnxModelError: the outputs differ, and the message has the largest difference; or the model can neither be run
@@ -98,19 +98,17 @@ def _clear_difference(
         differences = map(_difference, expected, given)
         return max((x for x, limit in zip(differences, allowed, strict=False) if x > limit), default=0.0)
 
-    got = _answers(model, answered.example)
+    got = _answers(model, answered.examples)
     if not beyond(got):
         return 0.0
-    disturbed = _as_arrays(_disturbed(module, answered.example, unit))
+    disturbed = _as_arrays(_disturbed(module, answered.examples, unit))
     allowed = [limit + NOISE * _difference(x, y) for limit, x, y in zip(allowed, expected, disturbed, strict=True)]
     if not (worst := beyond(got)) or APPROXIMATED.isdisjoint(operators):
         return worst
-    reference = ReferenceEvaluator(model)
-    names = [name for name in reference.input_names if name not in {tensor.name for tensor in model.graph.initializer}]
-    return beyond(reference.run(None, dict(zip(names, [answered.example.cpu().numpy()], strict=False))))
+    return beyond(ReferenceEvaluator(model).run(None, _by_name(answered.examples)))
 
 
-def _answers(model: onnx.ModelProto, example: torch.Tensor) -> Sequence[Any]:
+def _answers(model: onnx.ModelProto, examples: Sequence[torch.Tensor]) -> Sequence[Any]:
     """Return the outputs of a model in ONNX Runtime; large weights are passed as inputs to avoid a copy of them."""
     import torch
 
@@ -127,12 +125,22 @@ def _answers(model: onnx.ModelProto, example: torch.Tensor) -> Sequence[Any]:
         if tensor.name not in declared
     )
     session = session_of(light.SerializeToString(), torch.get_num_threads(), WRONG)
-    names = [value.name for value in session.get_inputs() if value.name not in weights]  # empty if no input is read
-    answers: Sequence[Any] = session.run(None, weights | dict(zip(names, [example.cpu().numpy()], strict=False)))
+    read = {value.name for value in session.get_inputs()}
+    inputs = {name: array for name, array in _by_name(examples).items() if name in read}
+    answers: Sequence[Any] = session.run(None, weights | inputs)
     return answers
 
 
-def _disturbed(module: torch.nn.Module, example: torch.Tensor, unit: float) -> tuple[torch.Tensor, ...]:
+def input_names(examples: Sequence[torch.Tensor]) -> list[str]:
+    """Return the names that the inputs of an exported model shall have."""
+    return [f"input_{index}" for index in range(len(examples))]
+
+
+def _by_name(examples: Sequence[torch.Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: example.cpu().numpy() for name, example in zip(input_names(examples), examples, strict=True)}
+
+
+def _disturbed(module: torch.nn.Module, examples: Sequence[torch.Tensor], unit: float) -> tuple[torch.Tensor, ...]:
     """Return the outputs of a module with noise of the size of rounding added to the output of every layer."""
     import torch
 
@@ -147,7 +155,7 @@ def _disturbed(module: torch.nn.Module, example: torch.Tensor, unit: float) -> t
     hooks = [layer.register_forward_hook(with_noise) for layer in module.modules()]
     try:
         with torch.no_grad():
-            return tuple(tensors_of(module(example.clone())))
+            return tuple(tensors_of(module(*[example.clone() for example in examples])))
     finally:
         for hook in hooks:
             hook.remove()
@@ -157,9 +165,9 @@ def _rounding(module: torch.nn.Module, answered: Answered) -> float:
     """Return the rounding unit (eps) of the least precise float type in a module, at least that of 32 bits."""
     import torch
 
-    given = (answered.example, *answered.answers, *module.parameters())
+    given = (*answered.examples, *answered.answers, *module.parameters())
     types = {torch.float32, *(x.dtype for x in given if x.is_floating_point())}
-    if answered.example.device.type != "cpu":
+    if any(example.device.type != "cpu" for example in answered.examples):
         types.add(torch.float16)  # products of 32-bit floats may have no more digits there
     return max(torch.finfo(each).eps for each in types)
 

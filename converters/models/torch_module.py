@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from numbers import Integral
+from itertools import product
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -17,9 +17,10 @@ import onnx
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.models.decisions import check_decisions, drawn_like, tensors_of
+from converters.models.input_sizes import InputShape, shapes_of, spell_shape
 from converters.models.onnx_model import refuse_branches
 from converters.models.onnx_weights import LEARNED
-from converters.models.same_answers import Answered, check_answers
+from converters.models.same_answers import Answered, check_answers, input_names
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 EXPORT_OPSET = 20  # the latest that the TorchScript exporter supports
 
 
-def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
+def export_module(module: torch.nn.Module, input_shape: InputShape) -> onnx.ModelProto:
     """Return the ONNX model of a module in evaluation mode, with weights and with batch norms not folded.
 
     The same module always gives the same text. The TorchScript exporter is used, or the newer exporter if the first
@@ -37,12 +38,13 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     see ``LEARNED``, unless torch has quantised layers of it: their weights count as in a file.
 
     Args:
-        module: a module that takes one tensor: floats, or else integers such as token ids.
-        input_shape: shape of that tensor, batch included.
+        module: a module that takes one tensor or several, each of floats, or else integers such as token ids, or else
+            booleans.
+        input_shape: shape of its tensor, batch included, or a list of shapes if it takes several.
 
     Raises:
-        OnnxModelError: ``module`` is no module or ``input_shape`` no shape, the module does not accept such an input,
-            its computation depends on the input's values, or torch cannot export it or exports something else, see
+        OnnxModelError: ``module`` is no module or ``input_shape`` no shape, the module does not accept such inputs,
+            its computation depends on the inputs' values, or torch cannot export it or exports something else, see
             ``check_answers``.
 
     Cost: a second or two for a ResNet-50; more if the newer exporter is needed.
@@ -51,16 +53,13 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
     if not isinstance(module, torch.nn.Module):
         raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Call a class or function first.")
-    if not isinstance(input_shape, Sequence) or not all(isinstance(size, Integral) for size in input_shape):
-        raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
-    if min(input_shape, default=1) < 1:
-        raise OnnxModelError(f"input shape: expected sizes of 1 or more, got {tuple(input_shape)}.")
-    takes = f"expected a module that takes one tensor of {','.join(map(str, input_shape))}"
-    with _evaluation_mode(module), torch.no_grad(), one_line_errors(takes):
-        answered = _example(module, input_shape)
+    shapes = shapes_of(input_shape)
+    takes = f"expected a module that takes {'one tensor' if len(shapes) == 1 else f'{len(shapes)} tensors'} of "
+    with _evaluation_mode(module), torch.no_grad(), one_line_errors(takes + " and ".join(map(spell_shape, shapes))):
+        answered = _example(module, shapes)
     with _evaluation_mode(module), _quiet():
         model = _exported(module, answered)
-        parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
+        parameters = [name for name, _ in _returning_tensors(module).named_parameters(remove_duplicate=False)]
     if not any(hasattr(part, "_packed_params") for part in module.modules()):  # quantised weights are no parameters
         model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
     return model
@@ -73,13 +72,13 @@ def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
         OnnxModelError: both fail. The message is that of the first, with the operator that the newer one lacks.
     """
     try:
-        model = _traced(module, answered.example.clone())
+        model = _traced(module, answered.examples)
         check_answers(model, module, answered)
     except OnnxModelError as refused:
         if any(getattr(part, "proj_size", 0) for part in module.modules()):
             raise  # the newer exporter ignores the projections of an LSTM
         try:
-            model = _exported_anew(module, answered.example.clone())
+            model = _exported_anew(module, answered.examples)
             check_answers(model, module, answered)
         except Exception as e:  # of any kind, with messages of several pages
             raise _refusal_of_both(refused, str(e)) from None
@@ -92,17 +91,18 @@ def _refusal_of_both(refused: OnnxModelError, of_newer: str) -> OnnxModelError:
     return OnnxModelError(f"{refused} The newer exporter does not support {lacking[1]}.") if lacking else refused
 
 
-def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+def _traced(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> onnx.ModelProto:
     """Export a module with the TorchScript exporter."""
     import torch
 
     buffer = io.BytesIO()
     with one_line_errors("expected a module that torch.onnx.export takes"):
         torch.onnx.export(
-            _of_one_input(module),
-            (example,),
+            _returning_tensors(module),
+            tuple(example.clone() for example in examples),
             buffer,  # type: ignore[arg-type]
             dynamo=False,
+            input_names=input_names(examples),
             opset_version=EXPORT_OPSET,
             do_constant_folding=False,  # otherwise a layer that is used twice would have two weights
             training=torch.onnx.TrainingMode.PRESERVE,  # otherwise batch norms would be folded and parameters lost
@@ -116,13 +116,19 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
     return model
 
 
-def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+def _exported_anew(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> onnx.ModelProto:
     """Export a module with the newer exporter, not optimised, since that would fold batch norms and lose parameters."""
     import torch
 
     with redirect_stderr(io.StringIO()):  # where it prints the graph that it fails at
         program = torch.onnx.export(
-            _of_one_input(module), (example,), dynamo=True, verbose=False, optimize=False, opset_version=EXPORT_OPSET
+            _returning_tensors(module),
+            tuple(example.clone() for example in examples),
+            dynamo=True,
+            verbose=False,
+            optimize=False,
+            input_names=input_names(examples),
+            opset_version=EXPORT_OPSET,
         )
     assert program is not None, "there is one where no file is named"
     return program.model_proto
@@ -145,61 +151,62 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
-    """Wrap a module so that it has one argument, as others would become inputs of the model, and returns tensors."""
+def _returning_tensors(module: torch.nn.Module) -> torch.nn.Module:
+    """Wrap a module so that it returns tensors, and has no other arguments, which would become inputs of the model."""
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):
         return module  # it is compiled, not traced
 
-    class OfOneInput(torch.nn.Module):
+    class ReturningTensors(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.module = module
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
-            found = tuple(tensors_of(self.module(x)))
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+            found = tuple(tensors_of(self.module(*inputs)))
             return found[0] if len(found) == 1 else found
 
-    made = OfOneInput()
+    made = ReturningTensors()
     made.training = False  # `eval` would visit all submodules again
     return made
 
 
-def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
-    """Return an input that the module accepts, with its outputs.
+def _example(module: torch.nn.Module, shapes: Sequence[Shape]) -> Answered:
+    """Return inputs that the module accepts, with its outputs.
 
     Raises:
-        OnnxModelError: the module returns no tensor, or its computation depends on the input's values.
-        Exception: the module accepts neither floats nor integers.
+        OnnxModelError: the module returns no tensor, or its computation depends on the inputs' values.
+        Exception: the module accepts neither floats nor integers nor booleans.
     """
     import torch
 
     parameters = list(module.parameters())
     of_floats = (each for each in parameters if each.is_floating_point())  # others are complex, or whole numbers
     parameter = next(of_floats, torch.zeros((), device=parameters[0].device if parameters else None))
-    floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
-    try:
-        return _answered(module, floats)
-    except OnnxModelError:
-        raise
-    except Exception as of_floats:  # of any kind: the module does not accept floats
-        integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
+    kinds = {"floats": parameter.dtype, "integers": torch.int64, "booleans": torch.bool}
+    failures: dict[str, Exception] = {}  # by message
+    said: list[str] = []
+    for chosen in product(kinds, repeat=len(shapes)):
+        zeros = [
+            torch.zeros(x, dtype=kinds[kind], device=parameter.device) for x, kind in zip(shapes, chosen, strict=True)
+        ]
         try:
-            return _answered(module, integers)
+            return _answered(module, zeros)
         except OnnxModelError:
             raise
-        except Exception as of_integers:
-            if str(of_integers) == str(of_floats):
-                raise of_floats from None
-            raise ValueError(f"for floats {of_floats}; for integers {of_integers}") from of_integers
+        except Exception as e:  # of any kind: the module does not accept these
+            if str(e) not in failures and "booleans" not in chosen:
+                failures[str(e)] = e
+                said.append(f"for {', '.join(chosen)} {e}")
+    raise next(iter(failures.values())) if len(said) == 1 else ValueError("; ".join(said))
 
 
-def _answered(module: torch.nn.Module, zeros: torch.Tensor) -> Answered:
+def _answered(module: torch.nn.Module, zeros: Sequence[torch.Tensor]) -> Answered:
     """Run a module on random numbers, or on zeros if it does not accept those, as when they are indices."""
     import torch
 
-    if zeros.device.type == "cpu":  # on other devices an index out of range would leave the device unusable
+    if zeros[0].device.type == "cpu":  # on other devices an index out of range would leave the device unusable
         drawn = drawn_like(zeros, torch.Generator().manual_seed(1))  # check_decisions uses seed 0
         try:
             return _run(module, drawn)
@@ -210,15 +217,15 @@ def _answered(module: torch.nn.Module, zeros: torch.Tensor) -> Answered:
     return _run(module, zeros)
 
 
-def _run(module: torch.nn.Module, example: torch.Tensor) -> Answered:
-    """Run a module on an example with ``check_decisions``, or without if only that fails, as with ``torch.cond``."""
+def _run(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> Answered:
+    """Run a module on examples with ``check_decisions``, or without if only that fails, as with ``torch.cond``."""
     try:
-        answers = check_decisions(module, example)
+        answers = check_decisions(module, examples)
     except OnnxModelError:
         raise
     except Exception:  # of any kind
-        answers = tuple(tensors_of(module(example.clone())))
-    return Answered(example, answers)
+        answers = tuple(tensors_of(module(*[example.clone() for example in examples])))
+    return Answered(examples, answers)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from converters.bulk import to_onnx_texts
 from converters.tables.columns import WORDS
-from nasrlm.cli.networks import Kind, kind_of, parse_shape, read_text
+from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_text
 from spaces import UnknownSpaceError, get_space
 
 PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that every kind of table can hold
@@ -43,7 +43,7 @@ class Inputs:
 
 
 def read_inputs(
-    given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: str | None = None
+    given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: Sequence[str] | None = None
 ) -> Inputs:
     """Read architectures, files with ONNX text or models, torch modules, or all rows of a table.
 
@@ -60,8 +60,8 @@ def read_inputs(
     if table is not None:
         return _read_table(table, space)
     if Kind.ARCHITECTURE not in kinds:
-        shape = None if input_shape is None else parse_shape(input_shape)
-        texts = [read_text(name, shape) for name in names]
+        shapes = None if input_shape is None else parse_shapes(input_shape)
+        texts = [read_text(name, shapes) for name in names]
         _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     if space is None:

@@ -57,39 +57,43 @@ def kind_of(word: str, space: str | None = None) -> Kind:
     return Kind.MODULE if space is None and FUNCTION_NAME.fullmatch(word) else Kind.ARCHITECTURE
 
 
-def parse_shape(text: str) -> Shape:
-    """Parse sizes separated by commas.
+def parse_shapes(given: Sequence[str]) -> list[Shape]:
+    """Parse the shape of each input, sizes separated by commas.
 
     Raises:
-        ValueError: ``given`` has another form.
+        ValueError: one of ``given`` has another form.
     """
+    return [_parse_shape(shape) for shape in given]
+
+
+def _parse_shape(text: str) -> Shape:
     sizes = text.split(",")
     if not all(size.strip().isdecimal() and 0 < int(size) <= LARGEST_SIZE for size in sizes):
         raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r:.60}.")
     return tuple([int(size) for size in sizes])
 
 
-def read_network(given: str, space: str | None, input_shape: str | None, verb: str) -> Graph:
+def read_network(given: str, space: str | None, input_shape: Sequence[str] | None, verb: str) -> Graph:
     """Read the faithful graph of a network.
 
     Args:
         given: an architecture, a file with a model or ONNX text, or ``pkg.module:factory``.
         space: of the architecture.
-        input_shape: of the input of a model or module that does not give it.
+        input_shape: of each input of a model or module that does not give it.
         verb: error messages begin with it.
 
     Raises:
         ValueError: ``given`` is none of these, or cannot be read; one line.
     """
-    shape = None if input_shape is None else parse_shape(input_shape)
+    shapes = None if input_shape is None else parse_shapes(input_shape)
     kind = kind_of(given, space)
     if kind in (Kind.MODEL, Kind.ONNX_TEXT) and space is not None:
         raise ValueError(f"{verb} {given}: expected no --space with a model's file, got {space}.")
     if kind is Kind.MODEL:
-        return model_to_graph(given, shape)
+        return model_to_graph(given, shapes)
     if kind is Kind.MODULE:
-        return _module_graph(given, shape, f"{verb} {given}")
-    if shape is not None:
+        return _module_graph(given, shapes, f"{verb} {given}")
+    if shapes is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     if kind is Kind.ONNX_TEXT:
         return model_to_graph(to_model(read_text(given)))
@@ -102,7 +106,7 @@ def read_network(given: str, space: str | None, input_shape: str | None, verb: s
     return to_graph(chosen, chosen.parse(given))
 
 
-def read_text(given: str, shape: Shape | None = None) -> str:
+def read_text(given: str, shapes: Sequence[Shape] | None = None) -> str:
     """Return the text in a file, or convert a file with a model, or the torch module that a function makes, to text.
 
     Raises:
@@ -110,9 +114,9 @@ def read_text(given: str, shape: Shape | None = None) -> str:
     """
     kind = kind_of(given)
     if kind is Kind.MODULE:
-        return canonical_text(_module_graph(given, shape, given), given)
+        return canonical_text(_module_graph(given, shapes, given), given)
     if kind is Kind.MODEL:
-        return model_to_onnx_text(given, shape)
+        return model_to_onnx_text(given, shapes)
     path = Path(given)
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got {instead_of_file(path)}.")
@@ -129,13 +133,13 @@ def read_text(given: str, shape: Shape | None = None) -> str:
     return text
 
 
-def _module_graph(name: str, shape: Shape | None, place: str) -> Graph:
+def _module_graph(name: str, shapes: Sequence[Shape] | None, place: str) -> Graph:
     """Export the torch module that ``pkg.module:factory`` makes; ``place`` starts the message about a missing shape."""
-    if shape is None:
+    if shapes is None:
         raise ValueError(f"{place}: expected --input-shape, such as 1,3,32,32, got none.")
     module = users_module(name)
     try:
-        return model_to_graph(export_module(module, shape))
+        return model_to_graph(export_module(module, shapes))
     except OnnxModelError as e:
         raise OnnxModelError(f"{name}: {e}") from e
 

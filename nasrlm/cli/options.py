@@ -33,9 +33,11 @@ ObjectivesOption = Annotated[
     typer.Option("--objectives", metavar=LIST, help="Objectives, separated by commas; default: all known ones."),
 ]
 InputShapeOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--input-shape", help="Input shape of a torch module, or of an ONNX model with open sizes, such as 1,3,32,32."
+        "--input-shape",
+        help="Input shape of a torch module, or of an ONNX model with open sizes, such as 1,3,32,32. Once for each of "
+        "several inputs.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]

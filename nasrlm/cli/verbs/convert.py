@@ -74,7 +74,7 @@ def run(
 
 
 def _write_several(
-    given: list[str], space: str | None, input_shape: str | None, out: Path | None, *, json: bool
+    given: list[str], space: str | None, input_shape: list[str] | None, out: Path | None, *, json: bool
 ) -> None:
     if out is None:
         raise ValueError(

@@ -19,6 +19,18 @@ def test_the_given_shape_is_taken():
 def test_sizes_of_one_name_are_one_size():
     two = "(int64[N,T] ids, float[N,T] mask) => (float[N,T] y) { f = Cast <to = 1> (ids)  y = Mul (f, mask) }"
     assert signature(model(two), (1, 7)).startswith("network (int64[1,7] v0, float[1,7] v1)")
+    with pytest.raises(OnnxModelError, match="input 'mask': expected a shape like N,T, got 1,8"):
+        model_to_graph(model(two), [(1, 7), (1, 8)])
+
+
+def test_shapes_of_several_inputs_may_be_given():
+    two = "(int64[N,T] ids, float[N,U] mask) => (float[N,V] y) { f = Cast <to=1> (ids)  y = Concat <axis=1> (f, mask) }"
+    assert signature(model(two), [(1, 7), (1, 5)]).startswith("network (int64[1,7] v0, float[1,5] v1)")
+    with pytest.raises(OnnxModelError, match=r"input 'mask': expected fixed sizes, got N,U\. Give the shape of every"):
+        model_to_graph(model(two), (1, 7))
+    unranked = model(two)
+    without_shape(unranked, unranked.graph.input)
+    assert signature(unranked, [(1, 7), (1, 5)]).startswith("network (int64[1,7] v0, float[1,5] v1)")
 
 
 @pytest.mark.parametrize(
@@ -27,8 +39,13 @@ def test_sizes_of_one_name_are_one_size():
         ("float[N,3,H,8] x", None, r"input 'x': expected fixed sizes, got N,3,H,8\..*--input-shape"),
         ("float[1,3,8,8] x", (1, 3, 9, 9), r"input 'x': expected a shape like 1,3,8,8, got 1,3,9,9"),
         ("float[N,3,H,8] x", (1, 3, 9), r"input 'x': expected a shape like N,3,H,8, got 1,3,9"),
-        ("float[N,3,H,8] x", (0, 3, 8, 8), r"input 'x': expected sizes of 1 or more, got 0,3,8,8"),
-        ("float[N,3,H,8] x", (1, 3, -8, 8), r"input 'x': expected sizes of 1 or more, got 1,3,-8,8"),
+        ("float[N,3,H,8] x", (0, 3, 8, 8), r"input shape: expected sizes of 1 or more, got 0,3,8,8"),
+        ("float[N,3,H,8] x", (1, 3, -8, 8), r"input shape: expected sizes of 1 or more, got 1,3,-8,8"),
+        (
+            "float[N,3,8,8] x",
+            [(1, 3, 8, 8), (1, 4)],
+            r"expected inputs of shape 1,3,8,8 and 1,4, got a model that takes only x",
+        ),
         ("seq(float[1]) x", None, r"Graph must be in single static|input 'x': expected a tensor"),
     ],
 )

@@ -302,5 +302,19 @@ def test_a_torch_module_is_predicted_as_its_text_is(
     assert [row["architecture"] for row in json.loads(both.stdout)] == names
 
 
+def test_a_network_of_several_inputs_is_given_a_shape_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nasrlm: CommandLine
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two_inputs.py").write_text("import torch\ndef build():\n    return torch.nn.Bilinear(4, 5, 2)\n")
+    shapes = "--input-shape", "1,4", "--input-shape", "1,5"
+    assert json.loads(nasrlm("stats", "two_inputs:build", *shapes, "--json").stdout)["params"] == 4 * 5 * 2 + 2
+    measured = nasrlm("measure", "two_inputs:build", *shapes, "--objective", "latency_ms@here", "--out", "m.csv")
+    assert measured.status == 0, measured.stderr
+    one = nasrlm("convert", "two_inputs:build", *shapes[:2])
+    told = "two_inputs:build: expected a module that takes one tensor of 1,4, got: Bilinear.forward() missing 1"
+    assert (one.status, one.stderr[: len(f"nasrlm: {told}")]) == (2, f"nasrlm: {told}")
+
+
 def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])
