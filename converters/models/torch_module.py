@@ -185,9 +185,8 @@ def _example(module: torch.nn.Module, shapes: Sequence[Shape]) -> Answered:
     of_floats = (each for each in parameters if each.is_floating_point())  # others are complex, or whole numbers
     parameter = next(of_floats, torch.zeros((), device=parameters[0].device if parameters else None))
     kinds = {"floats": parameter.dtype, "integers": torch.int64, "booleans": torch.bool}
-    failures: dict[str, Exception] = {}  # by message
-    said: list[str] = []
-    for chosen in product(kinds, repeat=len(shapes)):
+    failures: dict[str, Exception] = {}
+    for chosen in sorted(product(kinds, repeat=len(shapes)), key=lambda each: each.count("booleans")):  # rarest last
         zeros = [
             torch.zeros(x, dtype=kinds[kind], device=parameter.device) for x, kind in zip(shapes, chosen, strict=True)
         ]
@@ -196,10 +195,11 @@ def _example(module: torch.nn.Module, shapes: Sequence[Shape]) -> Answered:
         except OnnxModelError:
             raise
         except Exception as e:  # of any kind: the module does not accept these
-            if str(e) not in failures and "booleans" not in chosen:
-                failures[str(e)] = e
-                said.append(f"for {', '.join(chosen)} {e}")
-    raise next(iter(failures.values())) if len(said) == 1 else ValueError("; ".join(said))
+            if "booleans" not in chosen and str(e) not in map(str, failures.values()):
+                failures[f"for {', '.join(chosen)}"] = e
+    if len(failures) == 1:
+        raise next(iter(failures.values()))
+    raise ValueError("; ".join(f"{of_kinds} {e}" for of_kinds, e in failures.items()))
 
 
 def _answered(module: torch.nn.Module, zeros: Sequence[torch.Tensor]) -> Answered:
