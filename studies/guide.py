@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from nasrlm.arguments import checked_whole
 from nasrlm.objective import Objective
 
 ACQUISITIONS = ("hypervolume", "median")
@@ -107,11 +108,8 @@ class Guide:
                 f"search: expected acquisition to be one of {', '.join(ACQUISITIONS)}, got {self.acquisition!r}. "
                 "Choose one."
             )
-        for name in ("batch_size", "generations", "samples"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"search: expected {name} of 1 or more, got {getattr(self, name)}.")
-        if self.adapt_every < 0:
-            raise ValueError(f"search: expected adapt_every of 0 or more, got {self.adapt_every}.")
+        for name, least in (("batch_size", 1), ("generations", 1), ("samples", 1), ("adapt_every", 0)):
+            object.__setattr__(self, name, checked_whole(f"search: {name}", getattr(self, name), least))
         if self.joint and self.acquisition != "hypervolume":
             raise ValueError(
                 f"search: expected joint samples with acquisition hypervolume, got {self.acquisition!r}. Leave one out."
@@ -125,7 +123,9 @@ class Guide:
         """
         names = [field.name for field in dataclasses.fields(self)]
         fields = {name: getattr(self, name) for name in names if name != "joint" or self.joint}
-        return fields | {"risk": dict(self.risk) if isinstance(self.risk, Mapping) else self.risk}
+        risk = self.risk
+        plain = {name: float(of_one) for name, of_one in risk.items()} if isinstance(risk, Mapping) else float(risk)
+        return fields | {"risk": plain}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from nasrlm.objective import Goal
@@ -32,6 +33,11 @@ def test_config_survives_json() -> None:
     assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
 
 
+def test_a_guide_may_have_numbers_of_numpy() -> None:
+    guide = Guide(batch_size=np.int64(3), risk={"latency_ms@toy": np.float32(0.25)})  # type: ignore[arg-type, dict-item]
+    assert json.loads(json.dumps(guide.to_dict())) == Guide(batch_size=3, risk={"latency_ms@toy": 0.25}).to_dict()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -53,9 +59,10 @@ def test_config_survives_json() -> None:
         ({"guide": {"risk": {"latency_ms@toy": 0.7}}}, "expected a risk between 0 and 0.5, got 0.7 of latency_ms@toy"),
         ({"guide": {"risk": {"a@b": 0.1}}}, "gate: expected risks of accuracy@toy, latency_ms@toy, got a@b"),
         ({"guide": {"acquisition": "median", "joint": True}}, "expected joint samples with acquisition hypervolume"),
-        ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
+        ({"guide": {"batch_size": 0}}, "search: batch_size: expected 1 or more, got 0."),
+        ({"guide": {"samples": 2.5}}, "search: samples: expected a whole number, got 2.5."),
         ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
-        ({"guide": {"adapt_every": -1}}, "expected adapt_every of 0 or more, got -1"),
+        ({"guide": {"adapt_every": -1}}, "search: adapt_every: expected 0 or more, got -1."),
         (
             {"warm_start": ["0-1-2-3"] * 99},
             "expected a warm start of at most one population (10), got 99 architectures",
