@@ -219,7 +219,7 @@ class ParetoGate(Generic[A]):
         """Return the key of a proposed architecture; "" if the notation is invalid."""
         try:
             return self.space.architecture_key(self.space.parse(spelled_notation(notation)))
-        except (ArchitectureError, AttributeError, TypeError):
+        except ArchitectureError:
             return ""
 
     def enqueue(self, study: optuna.Study, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> list[A]:

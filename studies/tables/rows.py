@@ -14,8 +14,9 @@ import pandas as pd
 from converters.bulk import to_onnx_texts
 from converters.tables.labels import numbers_of
 from nasrlm.examples import row_splits
-from spaces import get_space
+from spaces import ArchitectureError, get_space
 from spaces.registry import same_spaces
+from spaces.shown import shown
 from spaces.space import Genotype, SearchSpace
 from studies.tables.files import is_empty, label_columns, objective_columns, read_table
 
@@ -145,8 +146,19 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
 
 
 def spelled_notation(notation: object) -> str:
-    """Return a notation as a string; a table made in Python may have a list where files have its JSON."""
-    return notation if isinstance(notation, str) else json.dumps(notation, default=np.ndarray.tolist)
+    """Return a notation as a string; a table made in Python may have a list where files have its JSON.
+
+    Raises:
+        ArchitectureError: it is something else, such as the architecture itself.
+    """
+    if isinstance(notation, str):
+        return notation
+    try:
+        return json.dumps(notation, default=np.ndarray.tolist)
+    except TypeError:
+        raise ArchitectureError(
+            f"notation: expected a string or list, got {shown(notation)}. Write architectures by the space's `format`."
+        ) from None
 
 
 def row_names(frame: pd.DataFrame) -> list[str]:

@@ -66,6 +66,9 @@ def test_table_errors_name_the_place() -> None:
     table.loc[7, "architecture"] = "what"
     with pytest.raises(ValueError, match=r"table, row 7: toy: expected digits, got 'what'"):
         TableEvaluator(SPACE, table, objectives=OBJECTIVES)
+    rows = table.assign(architecture=list(SPACE.enumerate()))
+    with pytest.raises(ValueError, match=r"table, row 0: notation: expected a string or list, got Row\(.*`format`\."):
+        TableEvaluator(SPACE, rows, objectives=OBJECTIVES)
 
 
 def test_a_function_answers_the_notation() -> None:

@@ -77,11 +77,19 @@ def test_an_adapter_that_gives_no_predictor_is_told() -> None:
         study.optimize(objective(gate, []), n_trials=6, callbacks=callbacks)
 
 
-@pytest.mark.parametrize(("told", "got"), [("resnet50", "'resnet50'"), (-1.5, r"'-1\.5'"), ([50], r"'\[50\]'")])
-def test_an_attribute_that_is_no_architecture_is_named_with_its_trial(told: object, got: str) -> None:
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ("resnet50", "toy: expected digits, got 'resnet50'"),
+        (-1.5, r"toy: expected digits, got '-1\.5'"),
+        ([50], r"toy: expected digits, got '\[50\]'"),
+        (Row((0, 1, 2, 0)), r"notation: expected a string or list, got Row\("),
+    ],
+)
+def test_an_attribute_that_is_no_architecture_is_named_with_its_trial(told: object, error: str) -> None:
     study = make_study()
     study.add_trial(optuna.trial.create_trial(values=[1.0, 1.0], user_attrs={"architecture": told}))
-    with pytest.raises(ValueError, match=f"trial 0, attribute architecture: toy: expected digits, got {got}"):
+    with pytest.raises(ValueError, match=f"trial 0, attribute architecture: {error}"):
         make_gate().enqueue(study, 1)
 
 
