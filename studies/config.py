@@ -40,9 +40,13 @@ def parsed(who: str, name: str, given: Any, kind: type[K]) -> tuple[K, ...]:
     Raises:
         ValueError: a single string is given instead of a list, or one cannot be parsed.
     """
+    return tuple([x if isinstance(x, kind) else kind.parse(x) for x in _listed(who, name, given)])
+
+
+def _listed(who: str, name: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, str):
         raise ValueError(f"{who}: expected a list of {name}, got {given!r}. Put it in a list.")
-    return tuple([x if isinstance(x, kind) else kind.parse(x) for x in given])
+    return tuple(given)
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,8 @@ class SearchConfig:
 
     Raises:
         ValueError: there are no goals or two on one objective, a number is too small, the engine lacks the sampler, a
-            warm start without a guide is larger than a population, a risk is of an unknown objective, or a storage is
-            given for pymoo without a guide.
+            warm start is a single notation or, without a guide, larger than a population, a risk is of an unknown
+            objective, or a storage is given for pymoo without a guide.
     """
 
     space: str
@@ -100,6 +104,8 @@ class SearchConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "goals", parsed("search", "goals", self.goals, Goal))
         object.__setattr__(self, "constraints", parsed("search", "constraints", self.constraints, Constraint))
+        object.__setattr__(self, "warm_start", _listed("search", "warm_start", self.warm_start))
+        object.__setattr__(self, "earlier_trials", tuple(self.earlier_trials))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Give each objective once.")
@@ -185,5 +191,4 @@ class SearchConfig:
                 "Check the spelling."
             )
         guide = None if values.get("guide") is None else Guide.from_dict(values["guide"])
-        listed = {name: tuple(values.get(name, ())) for name in ("warm_start", "earlier_trials")}
-        return cls(**{**values, "guide": guide, **listed})
+        return cls(**{**values, "guide": guide})

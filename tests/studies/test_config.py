@@ -67,6 +67,7 @@ def test_a_guide_may_have_numbers_of_numpy() -> None:
             {"warm_start": ["0-1-2-3"] * 99},
             "expected a warm start of at most one population (10), got 99 architectures",
         ),
+        ({"warm_start": "0-1-2-3"}, "search: expected a list of warm_start, got '0-1-2-3'. Put it in a list."),
         (
             {"engine": "pymoo", "sampler": "smsemoa", "goals": ["max:accuracy@toy"]},
             "expected two or more goals with smsemoa, got one",
