@@ -7,7 +7,7 @@ from spaces import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
 
-MAX_LOOKED_AT = 1_000_000  # largest space to enumerate; some ten thousand are fast
+LARGEST_SPACE = 1_000_000  # architectures to enumerate; some ten thousand are fast
 
 
 def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
@@ -16,9 +16,9 @@ def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) 
     Raises:
         ValueError: ``known`` is None, and the space is too large.
     """
-    if known is None and space.size > MAX_LOOKED_AT:
+    if known is None and space.size > LARGEST_SPACE:
         raise ValueError(
-            f"exhaustive: expected a space of at most {MAX_LOOKED_AT:,} architectures, got {space.name} with "
+            f"exhaustive: expected a space of at most {LARGEST_SPACE:,} architectures, got {space.name} with "
             f"{space.size:.2g}. Search without exhaustive."
         )
     architectures = map(space.representative, space.enumerate() if known is None else known)
