@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -22,6 +22,7 @@ from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
 from converters.graph import Graph, Node, depth_of
 from converters.passes.executed import compiled_graph
+from nasrlm.arrays import FloatArray
 from nasrlm.text.counts import mixed_paths, neighbours, walks
 from nasrlm.text.operator_graph import PASSED, OperatorGraph
 from spaces.space import SearchSpace
@@ -95,14 +96,14 @@ def features_of(
     return [features[key] for key in keys]
 
 
-def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+def feature_matrix(rows: Sequence[Features]) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the features that two or more networks have, as log(1 + count).
 
     Args:
         rows: features of N networks.
 
     Returns:
-        (N, F) float64, and the F names, sorted.
+        (N, F), and the F names, sorted.
     """
     occurs = Counter(name for row in rows for name in row)
     names = tuple(sorted(name for name, count in occurs.items() if count > 1))
@@ -114,7 +115,7 @@ def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tupl
     return np.log1p(values), names
 
 
-def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
+def feature_groups(rows: Sequence[Features]) -> list[FloatArray]:
     """Return features in groups, for kernels that weight the groups differently.
 
     Args:
@@ -140,7 +141,7 @@ def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
     return [group for group in groups if group.shape[1]]
 
 
-def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+def operator_counts(rows: Sequence[Features]) -> FloatArray:
     """Return the numbers of operators of each kind, without logarithms because costs add up.
 
     Args:
@@ -152,7 +153,7 @@ def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
     return _standardised(rows, sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x}))
 
 
-def whole_sizes(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+def whole_sizes(rows: Sequence[Features]) -> FloatArray:
     """Return the ``SIZES`` of whole networks, without logarithms because costs add up.
 
     Args:
@@ -164,7 +165,7 @@ def whole_sizes(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
     return _standardised(rows, SIZES)
 
 
-def _standardised(rows: Sequence[Features], names: Sequence[str]) -> np.ndarray[Any, Any]:
+def _standardised(rows: Sequence[Features], names: Sequence[str]) -> FloatArray:
     values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
     values -= values.mean(axis=0)
     deviation = values.std(axis=0)
