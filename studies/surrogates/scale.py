@@ -1,6 +1,7 @@
 """Scales on which objectives are learned."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -24,7 +25,7 @@ class Scale:
             100 %.
     """
 
-    kind: str
+    kind: Literal["error", "log", "linear"]
     floor: float = -np.inf
 
     @classmethod
