@@ -26,7 +26,8 @@ from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
 from studies.surrogates.known_only import KnownOnly
-from studies.surrogates.memory import JointPredictor, SamplingPredictor, TextPredictor
+from studies.surrogates.learning import Model
+from studies.surrogates.memory import JointPredictor
 
 A = TypeVar("A", bound=Hashable)
 
@@ -35,21 +36,6 @@ SHORTLIST = 64  # candidates to sample: those with the largest expected improvem
 SHORTLIST_OF_ALL = 200  # the same if every architecture is a candidate
 MOST_LOOKED_AT = 20_000  # most known architectures to predict all when an engine finds no new ones; takes minutes
 LIKELY = (0.05, 0.5, 0.95)  # quantiles that rank candidates; samples are clipped to the outer two
-
-
-@dataclass(frozen=True)
-class Model(Generic[A]):
-    """The surrogate of a guided search.
-
-    Attributes:
-        predictor: gives samples and quantiles.
-        memory: the same predictor with cached quantiles.
-        to_text: converts an architecture to the text that the predictor reads; cached.
-    """
-
-    predictor: SamplingPredictor
-    memory: TextPredictor
-    to_text: Callable[[A], str]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import pandas as pd
@@ -9,15 +10,29 @@ import pandas as pd
 from converters.tables.counts import COUNTS
 from spaces import SearchSpace, Spellings
 from studies.ledger import Entry, Ledger
-from studies.proposal import Model
 from studies.surrogates.counting_predictor import CountMemory, counting
 from studies.surrogates.medians_only import MediansOnly
-from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory, TextPredictor
 from studies.surrogates.other_units import UnitCheck
 
 A = TypeVar("A", bound=Hashable)
 
 Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # table of real results to a predictor that has learned from them
+
+
+@dataclass(frozen=True)
+class Model(Generic[A]):
+    """The surrogate of a guided search.
+
+    Attributes:
+        predictor: gives samples and quantiles.
+        memory: the same predictor with cached quantiles.
+        to_text: converts an architecture to the text that the predictor reads; cached.
+    """
+
+    predictor: SamplingPredictor
+    memory: TextPredictor
+    to_text: Callable[[A], str]
 
 
 class LearningModel(Generic[A]):

@@ -16,7 +16,8 @@ from studies.gate import Gate
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.problem import Problem
-from studies.proposal import Model, begin, propose, warm_start
+from studies.proposal import begin, propose, warm_start
+from studies.surrogates.learning import Model
 from studies.surrogates.memory import PredictorMemory
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, Row, ToyPredictor, ToyResults, true_values
