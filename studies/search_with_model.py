@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
@@ -84,7 +84,17 @@ def search_with_model(
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]
         networks = partial(every_network, config, named, real.known, progress=progress) if guide.exhaustive else None
         adapt = ProcessAdapter(named, predictor, learned, to_text=texts, networks=networks, progress=progress)
-    options: dict[str, Any] = {"truth": truth, "resume": resume, "progress": progress, "figures": figures}
     return guided_search(
-        config, named, real, predictor, Path(out), to_text=texts, adapt=adapt, storage=storage, **options
+        config,
+        named,
+        real,
+        predictor,
+        Path(out),
+        to_text=texts,
+        adapt=adapt,
+        truth=truth,
+        resume=resume,
+        progress=progress,
+        storage=storage,
+        figures=figures,
     )
