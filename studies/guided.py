@@ -84,10 +84,12 @@ def guided_search(
     """
     config = config_with_evaluator(config, evaluator)
     guide = _checked_guide(config, predictor, adapt)
+    adapt = adapt if guide.adapt_every else None
     real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
-    guessed, learns = guessed_objectives(predictor, space, real), adapt is not None and guide.adapt_every
-    gate = Gate(config.goals, config.constraints, risk=guide.risk, guessed=() if learns else guessed)
-    predictor = without_guesses(predictor, guessed) if learns else predictor
+    guessed = guessed_objectives(predictor, space, real)
+    if adapt is not None:  # what can only be guessed is learned instead
+        predictor, guessed = without_guesses(predictor, guessed), frozenset()
+    gate = Gate(config.goals, config.constraints, risk=guide.risk, guessed=guessed)
     out = out.absolute()  # an evaluator may change the working directory
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):
@@ -95,7 +97,7 @@ def guided_search(
         ledger = _begun_ledger(config, searched, out / HISTORY_FILE)
         texts = TextMemory.of(to_text)
         learning = LearningModel(searched, predictor, texts, config.objectives, evaluator.modelled)
-        if adapt is not None and guide.adapt_every:
+        if adapt is not None:
             learning.learn_by(adapt, guide.adapt_every)
         next_batch = _proposer(config, guide, searched, evaluator, known, learning, gate, progress)
         shared = storage or config.storage
