@@ -18,7 +18,7 @@ from studies.evaluators import TableEvaluator
 from studies.folder import FINISHED, FRONT_FILE, STUDY_FILE, write_json
 from studies.loaded_study import LoadedStudy
 from studies.pareto import hypervolume
-from studies.truth import Truth, judge
+from studies.truth import Truth, judge, own_labels
 
 A = TypeVar("A", bound=Hashable)
 
@@ -144,9 +144,9 @@ def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: T
     """Write study.json and front.csv, the latter with ``soft_met`` and true values if these apply."""
     front = _front_table(study)
     if truth is not None and len(front):
-        own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
-        columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in study.config.objectives}
-        front = front.assign(**columns)
+        names = [name + TRUE for name in study.config.objectives]
+        own = own_labels(study.config, truth, front["architecture"])
+        front = front.assign(**dict(zip(names, own.T, strict=True)))
     _write_front(front, out)
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
     told = {"status": FINISHED, "config": study.config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}

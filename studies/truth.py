@@ -1,6 +1,6 @@
-"""Judge a front by true labels. N rows of a table, M objectives."""
+"""Judge a front by true labels. N architectures, M objectives."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ class Truth:
 
 
 def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
-    """Return the (N, M) labels of the rows that have all of ``config.objectives``.
+    """Return the (N, M) labels of the table's rows that have all of ``config.objectives``.
 
     Raises:
         ValueError: the table lacks an objective, or no row has every label.
@@ -57,6 +57,12 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
     return labels[known]
 
 
+def own_labels(config: SearchConfig, truth: TableEvaluator[A], notations: Iterable[str]) -> FloatArray:
+    """Return the (N, M) true labels of N architectures; NaN if the table has none."""
+    columns = [truth.objectives.index(name) for name in config.objectives]
+    return truth.evaluate([truth.space.parse(notation) for notation in notations]).median[:, columns]
+
+
 def judge(study: LoadedStudy, truth: TableEvaluator[A]) -> Truth:
     """Compare the found front with true labels.
 
@@ -65,9 +71,7 @@ def judge(study: LoadedStudy, truth: TableEvaluator[A]) -> Truth:
     """
     config, history = study.config, study.history
     labels = true_labels(config, truth)
-    columns = [truth.objectives.index(name) for name in config.objectives]
-    architectures = [truth.space.parse(notation) for notation in history.architectures]
-    own = truth.evaluate(architectures).median[:, columns]
+    own = own_labels(config, truth, history.architectures)
     known = complete_mask(own)
     rows = np.flatnonzero(known & history.feasible)
     found = own[rows[pareto_mask(study.losses[rows])]]
