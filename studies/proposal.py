@@ -99,15 +99,7 @@ def propose(
             candidates.append(found)
         elif key in proposed:
             pruned.append(found)
-    chosen: list[Candidate[A]] = []
-    if candidates:
-        shortlist, reference_point = _shortlist(guide, model, ledger, gate, candidates, pruned)
-        samples, joint = _drawn(config, guide, model, shortlist, seed)
-        losses, feasible = _sampled_losses(config, samples)
-        feasible &= _answered(shortlist, samples.shape[2])
-        best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
-        rest = [row for row in range(len(shortlist)) if row not in best]  # fills up the batch without improvement
-        chosen = [shortlist[row] for row in [*best, *rest][:count]]
+    chosen = _chosen(guide, model, ledger, gate, candidates, pruned, count, seed) if candidates else []
     if guide.exhaustive and chosen and len(ledger.tried) + len(chosen) < config.trials:
         pruned = []
     recorded = {entry.key for entry in ledger.entries}
@@ -191,6 +183,29 @@ def _search(
 def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
     """Return the seed of one attempt at a batch, hashed so that studies with neighbouring seeds share none."""
     return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
+
+
+def _chosen(
+    guide: Guide,
+    model: Model[A],
+    ledger: Ledger,
+    gate: Gate,
+    candidates: Sequence[Candidate[A]],
+    pruned: Sequence[Candidate[A]],
+    count: int,
+    seed: int,
+) -> list[Candidate[A]]:
+    """Return the batch of up to ``count`` candidates with the largest expected improvement from samples.
+
+    If others are expected to add nothing, those with the largest improvement from quantiles fill up the batch.
+    """
+    shortlist, reference_point = _shortlist(guide, model, ledger, gate, candidates, pruned)
+    samples, joint = _drawn(ledger.config, guide, model, shortlist, seed)
+    losses, feasible = _sampled_losses(ledger.config, samples)
+    feasible &= _answered(shortlist, samples.shape[2])
+    best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
+    rest = [row for row in range(len(shortlist)) if row not in best]
+    return [shortlist[row] for row in [*best, *rest][:count]]
 
 
 def _shortlist(
