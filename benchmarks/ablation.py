@@ -144,7 +144,7 @@ VARIANTS = {
 
 
 class Ablation:
-    """The results, called cells, for each variant and seed; those in ``results.jsonl`` are not computed again.
+    """The results of each variant and seed; those in ``results.jsonl`` are not computed again.
 
     Raises:
         ValueError: ``results.jsonl`` has other settings.
@@ -153,37 +153,38 @@ class Ablation:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._space = get_space("nasbench201")
-        kept = {key: str(value) for key, value in asdict(config).items() if key not in NO_SETTINGS}
+        self._settings = {key: str(value) for key, value in asdict(config).items() if key not in NO_SETTINGS}
         self._path = config.out / "results.jsonl"
-        self.cells: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
-        self._settings = kept
-        for cell in self.cells:
-            expected = self._settings_of(str(cell["variant"]))
-            found = cell["settings"]
+        self.results: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
+        for result in self.results:
+            expected = self._settings_of(str(result["variant"]))
+            found = result["settings"]
             if not (isinstance(found, dict) and expected.items() <= found.items()):
-                raise ValueError(f"{self._path}: expected cells of {expected}, got others. Choose another --out.")
+                raise ValueError(f"{self._path}: expected results of {expected}, got others. Choose another --out.")
 
     def run(self, progress: bool) -> None:
-        """Compute the missing cells."""
-        there = {(cell["variant"], cell["seed"]) for cell in self.cells}
-        todo = [cell for cell in self._wanted() if cell not in there]
-        for name, seed in tqdm(todo, "cells", disable=not progress):
+        """Compute the missing results."""
+        there = {(result["variant"], result["seed"]) for result in self.results}
+        todo = [wanted for wanted in self._wanted() if wanted not in there]
+        for name, seed in tqdm(todo, "results", disable=not progress):
             tau = self._measure(name, VARIANTS[name], seed)
-            self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings_of(name)})
-            append_line(self._path, self.cells[-1])
+            self.results.append(
+                {"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings_of(name)}
+            )
+            append_line(self._path, self.results[-1])
 
     def _settings_of(self, name: str) -> dict[str, str]:
-        """Return the settings stored with a variant's cells; those of regress-lm include its version.
+        """Return the settings stored with a variant's results; those of regress-lm include its version.
 
-        Without a peer in the config, the version is left out, so that earlier cells of regress-lm are accepted.
+        Without a peer in the config, the version is left out, so that earlier results of regress-lm are accepted.
         """
         if self.config.peer is None or name not in VARIANTS or not VARIANTS[name].peer:
             return self._settings
         return self._settings | {"peer": self.config.peer.identity}
 
     def tau(self, name: str, seed: int) -> float | None:
-        """Return the Kendall τ of a cell; None if it is missing, or if all predictions were equal."""
-        found = [cell["kendall_tau"] for cell in self.cells if (cell["variant"], cell["seed"]) == (name, seed)]
+        """Return the Kendall τ of a result; None if it is missing, or if all predictions were equal."""
+        found = [each["kendall_tau"] for each in self.results if (each["variant"], each["seed"]) == (name, seed)]
         tau = found[0] if found else None
         return None if tau is None or math.isnan(float(str(tau))) else float(str(tau))
 
@@ -195,7 +196,7 @@ class Ablation:
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
         examples = self._examples(seed, variant)
         if variant.peer:
-            assert self.config.peer is not None, "cells of a peer are wanted where there is one"
+            assert self.config.peer is not None, "results of a peer are wanted where there is one"
             predicted = peer_medians(
                 [self.config.peer.python],
                 examples,
@@ -343,7 +344,7 @@ def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
 
 @one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
-    """Compute the missing cells and print the table."""
+    """Compute the missing results and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path, nargs="?", default=Path("../shared/data/nasbench201.parquet"))
     parser.add_argument("--out", type=Path, default=Config.out)

@@ -40,7 +40,7 @@ def test_every_variant_is_a_row_of_the_table(config: Config, monkeypatch: pytest
     again = Ablation(config)
     again.run(progress=False)
     assert again.table() == lines
-    with pytest.raises(ValueError, match=r"results\.jsonl: expected cells of .*, got others\. Choose another --out"):
+    with pytest.raises(ValueError, match=r"results\.jsonl: expected results of .*, got others\. Choose another --out"):
         Ablation(replace(config, rows=4))
 
 
@@ -61,13 +61,15 @@ def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkey
     named = replace(config, only=("regress-lm", "regress-lm-our-tokens"))
     without = Ablation(named)
     without.run(progress=False)
-    assert without.cells == []
+    assert without.results == []
     ablation = Ablation(replace(named, peer=InstalledPeer(sys.executable, "one")))
     ablation.run(progress=False)
-    assert [cell["variant"] for cell in ablation.cells] == ["regress-lm", "regress-lm-our-tokens"]
-    assert all(-1 <= float(str(cell["kendall_tau"])) <= 1 for cell in ablation.cells)
+    assert [result["variant"] for result in ablation.results] == ["regress-lm", "regress-lm-our-tokens"]
+    assert all(-1 <= float(str(result["kendall_tau"])) <= 1 for result in ablation.results)
     assert len(Ablation(named).table()) == 4  # kept, whoever asks
-    with pytest.raises(ValueError, match=r"expected cells of .*'peer': 'another'.*, got others\. Choose another --out"):
+    with pytest.raises(
+        ValueError, match=r"expected results of .*'peer': 'another'.*, got others\. Choose another --out"
+    ):
         Ablation(replace(named, peer=InstalledPeer(sys.executable, "another")))
 
 
@@ -82,7 +84,7 @@ def test_regress_lm_without_a_peer_is_told(config: Config, capsys: pytest.Captur
 def test_only_some_variants(config: Config) -> None:
     ablation = Ablation(replace(config, only=("mse-head",)))
     ablation.run(progress=False)
-    assert [cell["variant"] for cell in ablation.cells] == ["mse-head"]
+    assert [result["variant"] for result in ablation.results] == ["mse-head"]
     assert len(ablation.table()) == 3
 
 
