@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
@@ -215,7 +216,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = vars(parser.parse_args(words))
     config = Config(**given | {name: tuple(given[name]) for name in ("sizes", "tokens_per_state")})
     check_counts(config, *COUNTS)
-    if config.peak_tflops is not None and config.peak_tflops <= 0:
+    if config.peak_tflops is not None and not 0 < config.peak_tflops < math.inf:
         raise ValueError(f"--peak-tflops: expected more than 0, got {config.peak_tflops:g}.")
     measured = measure(config, progress=sys.stderr.isatty())
     described = "", "tokens per state", "parameters"

@@ -38,6 +38,7 @@ COMMANDS = {
     "engine, threads": (["--threads", "0"], "--threads: expected 1 or more, got 0."),
     "engine, repeats": (["--repeats", "0"], "--repeats: expected 1 or more, got 0."),
     "scale": (["--device", "nowhere"], "device: expected one that torch can use here, got 'nowhere'"),
+    "scale, no peak": (["--peak-tflops", "nan"], "--peak-tflops: expected more than 0, got nan."),
     "scale, batch": (["--batch", "0"], "--batch: expected 1 or more, got 0."),
     "scale, length": (["--length", "0"], "--length: expected 1 or more, got 0."),
     "scale, peak": (["--peak-tflops", "-1"], "--peak-tflops: expected more than 0, got -1."),
