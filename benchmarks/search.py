@@ -104,7 +104,7 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
         todo = [(m, s) for s in range(config.seeds) for m in methods if (space_name, m, s) not in done]
         for method, seed in tqdm(todo, space_name, disable=not progress):
             started = time.monotonic()
-            curve = curve_of(methods[method](task, config.budget, seed), whole)
+            curve = curve_of(methods[method](task, seed), whole)
             row = {"space": space_name, "method": method, "seed": seed, **settings[space_name], "curve": curve}
             if method in digests:
                 row["checkpoint"] = digests[method]

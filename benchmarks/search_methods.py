@@ -1,7 +1,7 @@
 """Search methods on a table of real results: engines alone, published methods, and searches guided by the RLM.
 
-A method is a function of a task, a budget and a seed, which returns the (N, M) losses of the N architectures that it
-evaluated, in order. M goals.
+A method is a function of a task and a seed, which returns the (N, M) losses of the N architectures that it evaluated,
+in order. M goals.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SearchTask(Generic[A]):
     """A table to search.
 
     Attributes:
-        config: goals, and how twins (isomorphic architectures) are treated.
+        config: goals, budget (``trials``), and how twins (isomorphic architectures) are treated.
         table: gives the results.
     """
 
@@ -84,14 +84,14 @@ class SearchTask(Generic[A]):
         return to_losses(self.config.goals, self.table.evaluate(architectures).median)
 
 
-Method = Callable[[SearchTask[Any], int, int], FloatArray]
+Method = Callable[[SearchTask[Any], int], FloatArray]
 
 
 def engine_alone(engine: str, sampler: str) -> Method:
     """Return the method of an engine that evaluates in the table, without a model."""
 
-    def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
-        config = replace(task.config, engine=engine, sampler=sampler, trials=budget, seed=seed, population_size=BATCH)
+    def search(task: SearchTask[Any], seed: int) -> FloatArray:
+        config = replace(task.config, engine=engine, sampler=sampler, seed=seed, population_size=BATCH)
         problem = Problem(config, task.space, task.table, known=task.known)
         load_engine(engine)(problem)
         return to_losses(config.goals, problem.history.medians())
@@ -102,9 +102,9 @@ def engine_alone(engine: str, sampler: str) -> Method:
 class _Archive(Generic[A]):
     """The architectures that were evaluated, one per key, and those that are left."""
 
-    def __init__(self, task: SearchTask[A], budget: int, seed: int) -> None:
+    def __init__(self, task: SearchTask[A], seed: int) -> None:
         self.task = task
-        self.budget = min(budget, len(task.known))
+        self.budget = min(task.config.trials, len(task.known))
         self.rng = np.random.default_rng(seed)
         self.architectures: list[A] = []
         self.losses: FloatArray = np.empty((0, len(task.config.goals)))
@@ -139,14 +139,14 @@ class _Archive(Generic[A]):
         self.losses = np.vstack([self.losses, self.task.losses(new)]) if new else self.losses
 
 
-def regularised_evolution(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
+def regularised_evolution(task: SearchTask[Any], seed: int) -> FloatArray:
     """Search by regularised evolution: the oldest member dies; a parent is non-dominated in a random tournament.
 
     Source:
         Real et al. 2019, "Regularized Evolution for Image Classifier Architecture Search"; there with one objective.
     """
-    archive = _Archive(task, budget, seed)
-    archive.evaluate(archive.random(min(POPULATION, budget)))
+    archive = _Archive(task, seed)
+    archive.evaluate(archive.random(POPULATION))
     while not archive.full:
         youngest = np.arange(len(archive.architectures))[-POPULATION:]
         rows = archive.rng.choice(youngest, min(TOURNAMENT, len(youngest)), replace=False)
@@ -155,15 +155,15 @@ def regularised_evolution(task: SearchTask[Any], budget: int, seed: int) -> Floa
     return archive.losses
 
 
-def ensemble(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
+def ensemble(task: SearchTask[Any], seed: int) -> FloatArray:
     """Search with an ensemble of small networks on one-hot genes, which chooses among mutations of the front.
 
     Source:
         White, Neiswanger, Savani 2021, "BANANAS: Bayesian Optimization with Neural Architectures for Neural
         Architecture Search"; there with one objective and path encoding.
     """
-    archive = _Archive(task, budget, seed)
-    archive.evaluate(archive.random(min(2 * BATCH, budget)))
+    archive = _Archive(task, seed)
+    archive.evaluate(archive.random(2 * BATCH))
     while not archive.full:
         front = np.flatnonzero(pareto_mask(archive.losses))
         parents = archive.rng.choice(front, CANDIDATES // 2)
@@ -198,8 +198,8 @@ def guided(
 ) -> Method:
     """Return the method of a guided search by the RLM, which learns from the results."""
 
-    def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
-        config = replace(task.config, trials=budget, seed=seed, guide=guide)
+    def search(task: SearchTask[Any], seed: int) -> FloatArray:
+        config = replace(task.config, seed=seed, guide=guide)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)
             guided_search(

@@ -25,8 +25,8 @@ QUICK = ("random", "regularised evolution")
 SLOW = ("optuna gp", "ensemble")
 
 
-def toy_task(twins: str = "once") -> SearchTask[Row]:
-    config = toy_config(twins=twins)
+def toy_task(budget: int, twins: str = "once") -> SearchTask[Row]:
+    config = toy_config(trials=budget, twins=twins)
     table = TableEvaluator(SPACE, toy_table(0.5), objectives=OBJECTIVES[:2])
     return SearchTask(config, table)
 
@@ -36,31 +36,31 @@ def toy_task(twins: str = "once") -> SearchTask[Row]:
     "method", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALONE]
 )
 def test_the_budget_is_spent_on_different_rows_of_the_table(method: str, twins: str) -> None:
-    task = toy_task(twins)
+    task = toy_task(30, twins)
     asked: list[str] = []
     evaluate = task.table.evaluate
     task.table.evaluate = lambda rows: (asked.extend(map(task.space.architecture_key, rows)), evaluate(rows))[1]  # type: ignore[method-assign, func-returns-value]
-    losses = ALONE[method](task, 30, 1)
+    losses = ALONE[method](task, 1)
     assert losses.shape == (30, 2)
     assert not np.isnan(losses).any()
     assert len(asked) == len(set(asked)) == 30
-    np.testing.assert_array_equal(losses, ALONE[method](task, 30, 1))
+    np.testing.assert_array_equal(losses, ALONE[method](task, 1))
 
 
 @pytest.mark.slow
 def test_a_small_table_is_searched_to_its_end() -> None:
-    task = toy_task()
+    task = toy_task(10**3)
     for method in (*QUICK, "ensemble"):
-        assert len(ALONE[method](task, 10**3, 0)) == len(task.known)
+        assert len(ALONE[method](task, 0)) == len(task.known)
 
 
 def test_the_model_guides() -> None:
-    task, predictor = toy_task(), ToyPredictor(sigma=0.3)
+    task, predictor = toy_task(15), ToyPredictor(sigma=0.3)
     adapt = ProcessAdapter(SPACE, predictor, task.config.objectives, to_text=SPACE.format, pool_size=20)
     method = guided(predictor, SPACE.format, adapt, Guide(generations=2, samples=4))
-    losses = method(task, 15, 0)
+    losses = method(task, 0)
     whole = to_losses(task.config.goals, task.table.row_labels)
-    random = np.mean([curve_of(ALONE["random"](task, 15, seed), whole)[-1] for seed in range(5)])
+    random = np.mean([curve_of(ALONE["random"](task, seed), whole)[-1] for seed in range(5)])
     assert len(losses) == 15
     assert curve_of(losses, whole)[-1] > random
 
