@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
 MS_PER_UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
+@runtime_checkable
 class Evaluator(Protocol[A_contra]):
     """Converts architectures to quantiles of every objective."""
 
@@ -333,13 +334,13 @@ class MeasuringEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))
 
 
-def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -> Any:
+def as_evaluator(given: Evaluator[A] | UsersFunction, space: SearchSpace[A], objectives: Sequence[str]) -> Evaluator[A]:
     """Return an evaluator unchanged, or a function wrapped in a ``FunctionEvaluator``.
 
     Raises:
         ValueError: the argument is neither.
     """
-    if hasattr(given, "evaluate"):
+    if isinstance(given, Evaluator):
         return given
     if not callable(given):
         raise ValueError(f"search: expected an evaluator, or a function that takes a notation, got {given!r:.60}.")

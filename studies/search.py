@@ -89,7 +89,7 @@ def search(
     if _is_predictor(evaluator):
         config = replace(config, checkpoint_sha256=evaluator.checkpoint.sha256)
         evaluator = _surrogate(config, named, evaluator)
-    answers: Evaluator[A] = as_evaluator(evaluator, config.searched(named), config.objectives)
+    answers = as_evaluator(evaluator, config.searched(named), config.objectives)
     config = config_with_evaluator(config, answers)
     out = Path(out).absolute()  # an evaluator may change the working directory
     with open_study(config, named, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
