@@ -137,11 +137,16 @@ class History:
                 [status == EVALUATED for status in frame["status"]] if "status" in frame else [],
             )
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise StudyError(
-                f"{path}: expected the history of a study with {', '.join(objectives)}, got {reason}. "
-                "Restore the file, or remove it to evaluate everything again."
-            ) from error
+            raise damaged(path, f"a study with {', '.join(objectives)}", error) from error
+
+
+def damaged(path: Path, of: str, error: Exception) -> StudyError:
+    """Return the error of a history of a study that cannot be read."""
+    reason = " ".join(str(error).split())[:200]
+    return StudyError(
+        f"{path}: expected the history of {of}, got {reason}. Restore the file, or remove it to evaluate everything "
+        "again."
+    )
 
 
 def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> None:

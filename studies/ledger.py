@@ -16,8 +16,7 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
-from studies.folder import StudyError
-from studies.history import BOUNDS, CHOSEN, EVALUATED, PRUNED, History, write_frame
+from studies.history import BOUNDS, CHOSEN, EVALUATED, PRUNED, History, damaged, write_frame
 
 A = TypeVar("A", bound=Hashable)
 
@@ -186,11 +185,7 @@ class Ledger:
         try:
             frame = pd.read_parquet(path, columns=[*DECIDED, *_predicted_columns(config)])
         except (pa.ArrowException, KeyError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise StudyError(
-                f"{path}: expected the history of a guided search, got {reason}. "
-                "Restore the file, or remove it to evaluate everything again."
-            ) from error
+            raise damaged(path, "a guided search", error) from error
         predicted = frame[_predicted_columns(config)].to_numpy(dtype=np.float64)
         decided = [frame[name].tolist() for name in DECIDED]
         entries = [
