@@ -300,22 +300,8 @@ class ParetoGate(Generic[A]):
 
     def _follow(self, study: optuna.Study) -> None:
         """Add newly completed trials to the front, and let the model learn from them."""
-        if study.directions != directions(self.gate.goals):
-            raise ValueError(
-                f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
-                f"got {', '.join(direction.name.lower() for direction in study.directions)}."
-            )
-        check_names(study, [goal.objective for goal in self.gate.goals])
-        self._study_name = self._study_name or study.study_name
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        got = study.study_name
-        if got == self._study_name and not self._added <= {trial.number for trial in trials}:
-            got = "another study of that name"  # for example, when a notebook's cell is run again
-        if got != self._study_name:
-            raise ValueError(
-                f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. Create a gate for each "
-                "study."
-            )
+        self._check_study(study, trials)
         is_first, unseen = not self._added, [trial for trial in trials if trial.number not in self._added]
         if swallowed := [trial.number for trial in unseen if not has_results(trial)]:
             self._advisor.warn_once(
@@ -342,6 +328,24 @@ class ParetoGate(Generic[A]):
             self._advisor.warn_of_units(tried)
             if self._advisor.learns:
                 self._advisor.learn(tried)
+
+    def _check_study(self, study: optuna.Study, completed: Sequence[FrozenTrial]) -> None:
+        """Check that a study has the goals and is the one that the gate was first used with."""
+        if study.directions != directions(self.gate.goals):
+            raise ValueError(
+                f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
+                f"got {', '.join(direction.name.lower() for direction in study.directions)}."
+            )
+        check_names(study, [goal.objective for goal in self.gate.goals])
+        self._study_name = self._study_name or study.study_name
+        got = study.study_name
+        if got == self._study_name and not self._added <= {trial.number for trial in completed}:
+            got = "another study of that name"  # for example, when a notebook's cell is run again
+        if got != self._study_name:
+            raise ValueError(
+                f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. Create a gate for each "
+                "study."
+            )
 
     def _is_known(self, trial: FrozenTrial) -> bool:
         """Return whether a trial's architecture is known; the answer for a finished trial is cached."""
