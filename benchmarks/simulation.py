@@ -27,7 +27,7 @@ from converters import to_measured_text
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
-from spaces import SearchSpace, get_space
+from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
@@ -112,7 +112,6 @@ class Outcome:
 
 def simulate(
     config: SearchConfig,
-    space: SearchSpace[A],
     table: TableEvaluator[A],
     predictor: SamplingPredictor,
     *,
@@ -126,8 +125,7 @@ def simulate(
 
     Args:
         config: goals, constraints and engine; guide, seed and trials are replaced.
-        space: the search space.
-        table: gives the results and the true front.
+        table: gives the results and the true front; its space is searched.
         predictor: guides the searches.
         to_text: converts an architecture to the text that the predictor reads.
         counts: numbers of evaluations at which the hypervolume is computed.
@@ -141,10 +139,10 @@ def simulate(
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder)
                 if chosen.guide is None:
-                    result = search(chosen, space, table, out, known=table.known, figures=False)
+                    result = search(chosen, table.space, table, out, known=table.known, figures=False)
                 else:
                     result = guided_search(
-                        chosen, space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
+                        chosen, table.space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
                     )
                 history = pd.read_parquet(out / HISTORY_FILE)
             yield _outcome(arm, chosen, table, history, counts, result.seconds)
@@ -235,7 +233,6 @@ def main(words: Sequence[str] | None = None) -> None:
     adapt = _adapter(config, searched, table, predictor, to_text) if config.adapt else None
     for outcome in simulate(
         searched,
-        table.space,
         table,
         predictor,
         to_text=to_text,

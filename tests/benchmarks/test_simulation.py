@@ -23,7 +23,6 @@ def test_every_arm_is_simulated() -> None:
     arms = {"gate": small, "no gate": replace(small, gate=False), "all": replace(small, exhaustive=True), "alone": None}
     searches = simulate(
         toy_config(population_size=8),
-        SPACE,
         TABLE,
         ToyPredictor(sigma=0.3),
         to_text=SPACE.format,
