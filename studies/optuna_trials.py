@@ -5,7 +5,7 @@ M objectives.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import optuna
@@ -165,7 +165,8 @@ def plain_params(params: Any) -> dict[str, Any]:
     return plain
 
 
-def prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:
+def prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> NoReturn:
+    """Record why a trial is pruned, and raise ``optuna.TrialPruned``."""
     trial.set_user_attr(PRUNED_STAGE, stage)
     trial.set_user_attr(PRUNED_REASON, reason)
     trial.set_user_attr(DOMINATED_BY, dominated_by)
