@@ -104,7 +104,7 @@ class TableEvaluator(Generic[A]):
         self.space = space
         self.objectives = tuple(objectives)
         counted = [objective for objective in self.objectives if objective in COUNTS and objective not in table]
-        rows = _rows_of_space(table, space, [name for name in self.objectives if name not in counted], name)
+        rows = _labelled_rows(table, space, [name for name in self.objectives if name not in counted], name)
         parsed = list(parsed_rows(space, rows, name))
         keys = [space.architecture_key(architecture) for architecture in parsed]
         if counted:
@@ -140,7 +140,7 @@ class TableEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), labels[:, :, None])
 
 
-def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str], name: str) -> pd.DataFrame:
+def _labelled_rows(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str], name: str) -> pd.DataFrame:
     missing = [column for column in ("architecture", *objectives) if column not in table.columns]
     if missing:
         raise ValueError(
