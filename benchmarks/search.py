@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
-from benchmarks.search_curves import curve_of, draw, table_of
+from benchmarks.search_curves import Curves, curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, SearchTask, guided
 from converters import to_measured_text
 from nasrlm.files import file_digest
@@ -79,8 +79,8 @@ class Config:
         return self.goals or GOALS[space]
 
 
-def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[list[float]]]:
-    """Run the searches missing in ``results.jsonl``; return the curves of all seeds by space and method.
+def run(config: Config, progress: bool = False) -> Curves:
+    """Run the searches missing in ``results.jsonl``; return the curves of all.
 
     Raises:
         ValueError: a table is missing, or ``results.jsonl`` was begun with another one, other goals or another budget.

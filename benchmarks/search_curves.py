@@ -13,6 +13,8 @@ from nasrlm.arrays import FloatArray
 from studies.figures.style import polish
 from studies.pareto import hypervolume_ratio, pareto_mask
 
+Curves = Mapping[tuple[str, str], Sequence[Sequence[float]]]  # by space and method, one for each seed
+
 TARGETS = (0.985, 0.992)
 SMALLEST_REGRET = 1e-4  # smaller values are drawn as this
 
@@ -41,7 +43,7 @@ def reached(curve: Sequence[float], target: float) -> float:
     return next((float(index) for index, ratio in enumerate(curve, start=1) if ratio >= target), np.inf)
 
 
-def table_of(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], counts: Iterable[int]) -> Table:
+def table_of(curves: Curves, counts: Iterable[int]) -> Table:
     """Return a table of mean ratios after ``counts`` evaluations, and of median evaluations to reach ``TARGETS``."""
     counts = list(counts)
     table = Table(title="hypervolume ratio after so many real evaluations (mean ± deviation); median to reach a ratio")
@@ -60,7 +62,7 @@ def table_of(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], counts
     return table
 
 
-def draw(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], path: Path) -> None:
+def draw(curves: Curves, path: Path) -> None:
     """Draw regret (1 - ratio) against evaluations, a panel per space: median, and a band of 10 to 90 % quantiles."""
     spaces = list(dict.fromkeys(space for space, _ in curves))
     figure = Figure(figsize=(6.5 * len(spaces), 4.8), layout="constrained")
