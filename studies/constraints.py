@@ -75,7 +75,7 @@ class Constraint:
         return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
 
     def __str__(self) -> str:
-        bound = repr(self.bound).removesuffix(".0")  # repr has the fewest digits that give the same number
+        bound = repr(float(self.bound)).removesuffix(".0")  # repr has the fewest digits that give the same number
         return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{bound}"
 
 

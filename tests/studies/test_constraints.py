@@ -23,6 +23,7 @@ def test_violations_are_shares_of_the_bound() -> None:
     np.testing.assert_allclose(Constraint.parse("a@b<=0").violation(np.array([2.0])), [2.0])
     assert str(at_most) == "latency_ms@pixel3<=10"
     assert Constraint.parse(str(at_least)) == at_least
+    assert str(Constraint("latency_ms@pixel3", True, np.float64(10))) == str(at_most)  # as study.json has it
 
 
 def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None:
