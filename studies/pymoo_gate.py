@@ -115,6 +115,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             n_obj=problem.n_obj,
             n_ieq_constr=problem.n_ieq_constr + len(self._hard),
             n_eq_constr=problem.n_eq_constr,
+            requires_kwargs=problem.requires_kwargs,
             vars=mixed,
             **numbers,
         )
