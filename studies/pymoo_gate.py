@@ -219,6 +219,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return self.space.decode(genes.astype(int).tolist())
 
     def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        X = np.asarray(X)  # pymoo passes on a list of rows
         architectures = {row: made for row, genes in enumerate(X) if (made := self._architecture(genes)) is not None}
         self._warn_of_ignored(X, architectures)
         keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}

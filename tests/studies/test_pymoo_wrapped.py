@@ -3,10 +3,12 @@
 from typing import Any
 
 from pymoo.algorithms.moo.nsga2 import NSGA2
+from pymoo.core.problem import ElementwiseProblem
 from pymoo.operators.sampling.rnd import IntegerRandomSampling
 from pymoo.optimize import minimize
 
-from tests.studies.pymoo_scenes import Bench, Tolerant, make_gated
+from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, Tolerant, make_gated
+from tests.studies.scenes import ToyPredictor
 
 
 def test_a_problem_that_requires_the_algorithm_gets_it() -> None:
@@ -24,3 +26,15 @@ def test_a_problem_that_requires_the_algorithm_gets_it() -> None:
     gated = make_gated(aware, Tolerant(sigma=0.1))
     minimize(gated, NSGA2(pop_size=5, sampling=IntegerRandomSampling()), ("n_gen", 1), seed=1)
     assert [type(algorithm) for algorithm in aware.algorithms] == [NSGA2]
+
+
+def test_rows_may_be_a_list() -> None:
+    class Looped(ElementwiseProblem):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(n_var=4, n_obj=2, xl=0, xu=4, vtype=int)
+
+        def _evaluate(self, x: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            out["F"] = [-float(x[0]), 1.0]
+
+    losses = make_gated(Looped(), ToyPredictor(), to_architecture=None).evaluate([list(SPACE_ROWS[5])])
+    assert losses.tolist() == [[-SPACE_ROWS[5][0], 1.0]]
