@@ -130,6 +130,12 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._rows: dict[A, Any] | None = {} if to_architecture else None
         self._evaluated: list[Entry] = []
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        # pymoo's StaticProblem and other wrappers derive from every class of a problem; typing refuses a plain Generic.
+        if "__orig_bases__" not in vars(cls):
+            cls.__orig_bases__ = tuple(base for base in cls.__bases__ if base is not Generic)
+        super().__init_subclass__(**options)
+
     @property
     def gate(self) -> Gate:
         """The gate, with its front, levels and objectives."""

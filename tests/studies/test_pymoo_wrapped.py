@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 from pymoo.algorithms.moo.nsga2 import NSGA2
+from pymoo.core.evaluator import Evaluator
 from pymoo.core.problem import ElementwiseProblem
 from pymoo.operators.sampling.rnd import IntegerRandomSampling
 from pymoo.optimize import minimize
+from pymoo.problems.static import StaticProblem
 
-from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, Tolerant, make_gated
-from tests.studies.scenes import ToyPredictor
+from nasrlm.pymoo import GatedProblem
+from tests.studies.pymoo_scenes import GOALS, SPACE_ROWS, Bench, Tolerant, make_gated
+from tests.studies.scenes import SPACE, Row, ToyPredictor
 
 
 def test_a_problem_that_requires_the_algorithm_gets_it() -> None:
@@ -38,3 +42,25 @@ def test_rows_may_be_a_list() -> None:
 
     losses = make_gated(Looped(), ToyPredictor(), to_architecture=None).evaluate([list(SPACE_ROWS[5])])
     assert losses.tolist() == [[-SPACE_ROWS[5][0], 1.0]]
+
+
+def test_results_of_a_gated_problem_can_be_told_to_an_algorithm() -> None:
+    gated = make_gated(Bench(num_constraints=0), ToyPredictor(sigma=0.1))
+    algorithm = NSGA2(pop_size=4, sampling=np.array(SPACE_ROWS[:4]))
+    algorithm.setup(gated, seed=1, termination=("n_gen", 2))
+    population = algorithm.ask()
+    losses = gated.evaluate(population.get("X"))
+    Evaluator().eval(StaticProblem(gated, F=losses), population)
+    algorithm.tell(infills=population)
+    np.testing.assert_array_equal(algorithm.pop.get("F"), losses)
+
+
+def test_a_gated_problem_may_be_derived_from() -> None:
+    class Plain(GatedProblem):  # type: ignore[type-arg]
+        pass
+
+    class OfRows(GatedProblem[Row]):
+        pass
+
+    for derived in (Plain, OfRows):
+        assert derived(Bench(), SPACE, GOALS, ToyPredictor(), to_architecture=Row).n_obj == 2
