@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
@@ -26,18 +27,18 @@ class Quality(TypedDict):
     coverage_80: float
 
 
-def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
+def kendall_tau(predicted: ArrayLike, measured: ArrayLike) -> FloatArray | Any:
     """Compute Kendall's rank correlation of each objective, with ties counted (tau-b).
 
     Args:
-        predicted: (N, M) objectives in their own units; (N,) for one objective.
-        measured: (N, M) or (N,), rows matching ``predicted``; rows with NaN are left out for each objective.
+        predicted: (N, M) objectives in their own units; (N,) for one objective, which may be a list or a pandas column.
+        measured: (N, M) or (N,), matching ``predicted`` by position; rows with NaN are left out for each objective.
 
     Returns:
         (M,) in [-1, 1], or a float for (N,) inputs; NaN where an objective is constant or has fewer than two rows.
 
     Raises:
-        ValueError: shapes differ.
+        ValueError: shapes differ, or there is anything but numbers.
 
     Source:
         Kendall 1945, "The treatment of ties in ranking problems".
@@ -62,7 +63,7 @@ def tau_of(predicted: FloatArray, measured: FloatArray) -> float:
     return float(kendall_tau(predicted, measured))
 
 
-def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
+def spearman_rho(predicted: ArrayLike, measured: ArrayLike) -> FloatArray | Any:
     """Compute Spearman's rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
     from scipy import stats
 
@@ -115,8 +116,9 @@ def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> FloatAr
 
 
 def _columns(
-    predicted: FloatArray, measured: FloatArray, correlation: Callable[[FloatArray, FloatArray], float]
+    predicted: ArrayLike, measured: ArrayLike, correlation: Callable[[FloatArray, FloatArray], float]
 ) -> FloatArray | Any:
+    predicted, measured = _numbers(predicted), _numbers(measured)
     if predicted.shape != measured.shape or predicted.ndim not in (1, 2):
         raise ValueError(
             f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}. For a single "
@@ -131,3 +133,10 @@ def _columns(
         if len(a) >= MIN_ROWS and np.ptp(a) > 0 and np.ptp(b) > 0:
             result[column] = correlation(a, b)
     return result
+
+
+def _numbers(given: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"rank correlation: expected numbers, got {repr(given)[:60]}.") from e

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,18 @@ def test_vectors_have_one_number() -> None:
         match=r"expected two \(N, M\) arrays, got \(\) and \(\)\. For a single objective, give two arrays of",
     ):
         kendall_tau(np.array(1.0), np.array(1.0))
+
+
+def test_lists_and_columns_of_tables_are_ranked() -> None:
+    column = pd.Series([1, None, 3, 2], index=[7, 7, 8, 9], dtype="Int64")
+    frame = pd.DataFrame({"a@x": [1.0, 2.0, 3.0, 4.0]})
+    for correlation in (kendall_tau, spearman_rho):
+        expected = correlation(np.array([1.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0]))
+        assert correlation([1, 2, 3, 4], column) == expected
+        assert correlation(frame["a@x"], column.astype("category")) == expected
+        assert correlation(frame, column.to_frame()).tolist() == [expected]
+    with pytest.raises(ValueError, match=r"rank correlation: expected numbers, got \['a', 'b'\]"):
+        kendall_tau([1.0, 2.0], ["a", "b"])
 
 
 def test_shapes_must_match() -> None:
