@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -62,6 +63,7 @@ def main() -> NoReturn:
     - 1, without a message, if the reader of stdout has closed it.
     """
     warnings.formatwarning = _spelled_warning
+    escape_other_characters()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, so that verbs clean up
     try:
@@ -90,6 +92,12 @@ def main() -> NoReturn:
     if status == INTERRUPTED:
         print(f"nasrlm: interrupted. {_how_to_resume(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)
+
+
+def escape_other_characters() -> None:
+    """Let stdout write characters that its encoding lacks as escapes, as stderr does; else they would lose results."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _order_of(words: Sequence[str]) -> str:

@@ -47,7 +47,8 @@ def results_alone() -> Iterator[None]:
     sys.stdout.flush()
     others: Any = ProgressLines(sys.stderr) if sys.stderr and not sys.stderr.isatty() else sys.stderr
     stdout = os.dup(1)
-    _results.append(sys.stdout if is_own else os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding))
+    encoding, errors = sys.stdout.encoding, sys.stdout.errors
+    _results.append(sys.stdout if is_own else os.fdopen(os.dup(1), "w", encoding=encoding, errors=errors))
     os.dup2(2, 1)
     try:
         with redirect_stderr(others), redirect_stdout(others):
@@ -115,13 +116,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     If only the first column makes it wider than the terminal, that column's cells become headings above their rows. If
     the other columns are too wide as well, each cell is printed on a line of its own, after its column's name.
     """
-    cells = [[_spell(value) for value in row] for row in rows]
+    console = Console(file=_stream(), width=None if _stream().isatty() else WIDTH_OF_FILES)
+    columns = [_escaped(column, console.encoding) for column in columns]
+    cells = [[_escaped(_spell(value), console.encoding) for value in row] for row in rows]
     numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
-    console = Console(file=_stream(), width=None if _stream().isatty() else WIDTH_OF_FILES)
     if cells and sum(widths) + 3 * len(widths) + 1 > console.width:
         fits = console.width >= sum(widths[1:]) + len(GAP) * len(widths[2:]) > 0
-        lines = _stacked(columns, cells, numeric, widths) if fits else _listed(columns, cells, console.width)
+        rule = "─" if console.encoding.startswith("utf") else "-"  # as rich draws its boxes
+        lines = _stacked(columns, cells, numeric, widths, rule) if fits else _listed(columns, cells, console.width)
         say("\n".join(([title] if title else []) + lines))
         return
     table = Table(title=title, title_justify="left")
@@ -133,7 +136,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
 
 
 def _stacked(
-    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], widths: Sequence[int]
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], widths: Sequence[int], rule: str
 ) -> list[str]:
     """Return the lines of a table in which cells of the first column are headings above the rows that share them."""
 
@@ -144,7 +147,7 @@ def _stacked(
             padded.append(spaces + cell if is_number else cell + spaces)
         return GAP.join(padded).rstrip()
 
-    lines = [columns[0], line(columns), "─" * (sum(widths[1:]) + len(GAP) * len(widths[2:]))]
+    lines = [columns[0], line(columns), rule * (sum(widths[1:]) + len(GAP) * len(widths[2:]))]
     above = None
     for row in cells:
         lines += [*([row[0]] if row[0] != above else []), line(row)]
@@ -170,3 +173,8 @@ def _spell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}" if abs(value) < 10**15 else f"{Decimal(value):.3e}"
     return str(value)
+
+
+def _escaped(text: str, encoding: str) -> str:
+    """Return a text as stdout will show it, see ``escape_other_characters``, so that columns are wide enough."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)

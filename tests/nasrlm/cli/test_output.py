@@ -1,10 +1,15 @@
 """Tables on stdout: as wide as they need to be, and whole where they do not fit."""
 
+import io
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 
-from nasrlm.cli.output import print_table
+from nasrlm.cli import escape_other_characters
+from nasrlm.cli.output import print_table, say
 
 LONG = "|".join(["nor_conv_3x3~0"] * 10)
 
@@ -57,3 +62,22 @@ def test_counts_have_all_their_digits(capsys: pytest.CaptureFixture[str]) -> Non
     print_table(["params@onnx"], [[73_306.0], [73_306.5], [93.0], [math.inf], [math.nan]])
     printed = capsys.readouterr().out.splitlines()
     assert [line.strip("│ ") for line in printed[3:-1]] == ["73,306", "7.331e+04", "93", "inf", "-"]
+
+
+def test_characters_that_stdout_cannot_write_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="cp1252"))
+    escape_other_characters()
+    print_table(["space", "Kendall τ"], [["größe", 0.5]])
+    print_table(["architecture", "τ"], [[LONG * 2, 0.25]])
+    say("τ")
+    _, box, _, row, _, *stacked = written.getvalue().decode("cp1252").splitlines()
+    assert (box, row) == ("| space | Kendall \\u03c4 |", "| größe |            0.5 |")
+    assert stacked == ["architecture", "\\u03c4", "------", LONG * 2, "  0.25", "\\u03c4"]
+
+
+def test_help_is_printed_in_any_encoding() -> None:
+    command = [sys.executable, "-m", "nasrlm", "search", "--help"]
+    found = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert b"\\u2026" in found.stdout
