@@ -22,6 +22,7 @@ from spaces.shown import shown
 from studies.config import SearchConfig
 from studies.history import predicted_objectives
 from studies.surrogates.memory import SamplingPredictor
+from studies.tables.files import possible_numbers
 from studies.tables.rows import parsed_rows, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
@@ -77,7 +78,8 @@ class TableEvaluator(Generic[A]):
         progress: show a bar on stderr while counts are computed.
 
     Raises:
-        ValueError: a column is missing or holds predictions, a notation is malformed, or no row is of this space.
+        ValueError: a column is missing, holds predictions, or has a label that is no number, infinite or impossible for
+            its metric; a notation is malformed; or no row is of this space.
 
     Attributes:
         row_labels: (N, M) labels of the table's rows of this space. Of rows with the same notation the first counts;
@@ -110,7 +112,8 @@ class TableEvaluator(Generic[A]):
         if counted:
             counts = named_counts(space, parsed, counted, progress=progress)
             rows = rows.assign(**dict(zip(counted, counts.T, strict=True)))
-        numbers = rows[list(self.objectives)].astype(np.float64)
+        numbers = pd.DataFrame({name: possible_numbers(rows[name], self.name) for name in self.objectives})
+        numbers = numbers.astype(np.float64)
         notations = [space.format(architecture) for architecture in parsed]
         self._row_of_notation = {notation: row for row, notation in reversed([*enumerate(notations)])}
         simplest = sorted(range(len(parsed)), key=lambda row: space.encode(parsed[row]))

@@ -58,8 +58,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
     for name in frame.columns:
         if name in (*require, *labels) or "@" in str(name):
-            frame[name] = numbers_of(frame[name], path)
-            _check_range(frame[name], path)
+            frame[name] = possible_numbers(frame[name], path)
+            _warn_of_fractions(frame[name], path)
         elif name in _FACTS:  # in JSON, integers too large for a float become strings if there are floats too
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
@@ -77,24 +77,38 @@ def is_empty(word: Any) -> bool:
     return word == "" or pd.isna(word) is True
 
 
-def _check_range(labels: pd.Series[Any], path: Path) -> None:
-    """Check that labels are possible for their metric, unlike -1 for a failed measurement; warn of fractions.
+def possible_numbers(labels: pd.Series[Any], place: object) -> pd.Series[Any]:
+    """Convert a column of labels to numbers that are possible for its metric, unlike -1 for a failed measurement.
+
+    Args:
+        labels: (N,), with row numbers as index.
+        place: name of the table, for messages.
 
     Raises:
-        ValueError: an accuracy outside 0 to 100, or a negative cost; the message names file and row.
+        ValueError: a cell is no number or infinite, an accuracy is outside 0 to 100, or a cost is negative; the message
+            names place, column and row.
     """
+    labels = numbers_of(labels, place)
     try:
         objective = Objective.parse(str(labels.name))
     except ValueError:  # reported with all names when it is to be learned
-        return
+        return labels
     wrong = ~objective.allows(labels.to_numpy(dtype=np.float64, na_value=np.nan))
     if wrong.any():
         row, value = next(labels[wrong].items())
         raise ValueError(
-            f"{path}: expected {objective.range_in_words} in column {labels.name}, got {value:g} in row {row}. "
+            f"{place}: expected {objective.range_in_words} in column {labels.name}, got {value:g} in row {row}. "
             "Leave it empty where there is no label."
         )
-    if objective.is_accuracy:
+    return labels
+
+
+def _warn_of_fractions(labels: pd.Series[Any], path: Path) -> None:
+    try:
+        is_accuracy = Objective.parse(str(labels.name)).is_accuracy
+    except ValueError:
+        return
+    if is_accuracy:
         warn_of_fractions(labels, path)
 
 

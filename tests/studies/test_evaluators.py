@@ -1,6 +1,7 @@
 """Evaluators: a table's labels, a user's function, measurements."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,16 @@ def test_table_errors_name_the_place() -> None:
     rows = table.assign(architecture=list(SPACE.enumerate()))
     with pytest.raises(ValueError, match=r"table, row 0: notation: expected a string or list, got Row\(.*`format`\."):
         TableEvaluator(SPACE, rows, objectives=OBJECTIVES)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"), [(-1.0, "got -1 in row 7"), (math.inf, "got inf in row 7"), ("failed", "got 'failed' in")]
+)
+def test_labels_that_cannot_be_are_refused_in_memory_as_in_files(label: object, expected: str) -> None:
+    table = toy_table().astype({"latency_ms@toy": object})
+    table.loc[7, "latency_ms@toy"] = label
+    with pytest.raises(ValueError, match=f"^labels: expected .* in column latency_ms@toy, {expected}"):
+        TableEvaluator(SPACE, table, objectives=OBJECTIVES, name="labels")
 
 
 def test_a_function_answers_the_notation() -> None:
