@@ -107,7 +107,8 @@ def measure_latencies(
     for name, value, least in (("threads", threads, 1), ("repeats", repeats, 1), ("warmup", warmup, 0)):
         if value < least:
             raise ValueError(f"measure_latencies: expected {name} of at least {least}, got {value}.")
-    names = names or [f"text {index} of {len(onnx_texts)}" for index in range(len(onnx_texts))]
+    onnx_texts = list(onnx_texts)  # a pandas column would be indexed by its labels
+    names = [f"text {index} of {len(onnx_texts)}" for index in range(len(onnx_texts))] if names is None else list(names)
     models = [_serialised(text, name) for text, name in zip(onnx_texts, names, strict=True)]
     rng = np.random.default_rng(seed)
     times_ms: list[list[float]] = [[] for _ in models]

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from converters import OnnxTextError, machine_description, measure_latencies, runtime
@@ -86,6 +87,12 @@ def test_the_order_follows_the_seed(log):
         measure_latencies(["1", "2", "3"], repeats=10, seed=seed)
         orders.append(runs(log))
     assert orders[0] == orders[1] != orders[2]
+
+
+def test_texts_and_names_may_be_columns_of_a_table(log):
+    table = pd.DataFrame({"architecture": ["a", "b"], "text": ["1", "2"]}, index=[5, 3])
+    assert len(measure_latencies(table["text"], names=table["architecture"], repeats=2)) == 2
+    assert len(measure_latencies(iter(table["text"]), repeats=2)) == 2
 
 
 def test_median_and_quartiles(monkeypatch, log):
