@@ -9,13 +9,14 @@ including operations whose results are unused.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from onnx import ModelProto
 
 from converters.errors import OnnxModelError
@@ -45,8 +46,8 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
     the layers in its graph may use any ONNX operators, since they are normalised afterwards.
 
     Raises:
-        ValueError: ``space`` is no space, ``architecture`` is a notation, there is no converter for the space, or its
-            ``build`` does not return a ``Graph``.
+        ValueError: ``space`` is no space, ``architecture`` is a notation or a genotype, there is no converter for the
+            space, or its ``build`` does not return a ``Graph``.
 
     An exception raised while building gets the architecture's notation as a note.
     """
@@ -54,10 +55,11 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
         raise ValueError(
             f"to_graph: expected a search space, got {space!r:.60}. Load one by name with spaces.get_space."
         )
-    if isinstance(architecture, str) and not _is_users(space):
+    if isinstance(architecture, Sequence | np.ndarray) and not _is_users(space):
+        got = f"text, {architecture[:60]!r}" if isinstance(architecture, str) else f"{architecture!r:.60}"
         raise ValueError(
-            f"to_graph: expected an architecture of {space.name}, got text, {architecture[:60]!r}. Convert a notation "
-            "with the space's method parse."
+            f"to_graph: expected an architecture of {space.name}, got {got}. Convert a notation with the space's "
+            "method parse, integers with its method decode."
         )
     try:
         graph = _built(space, architecture)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+import numpy as np
 import pytest
 from onnx import ModelProto
 from torch import nn
@@ -165,6 +166,9 @@ def test_what_is_no_space_or_no_architecture_is_told():
         ValueError, match=r"expected an architecture of nasbench201, got text, '\|none.* with the space's method parse"
     ):
         to_onnx_text(space, "|none~0|")
+    for genotype in ([0] * 6, (0,) * 6, np.zeros(6, dtype=int)):
+        with pytest.raises(ValueError, match=r"expected an architecture of nasbench201, got .*0, 0.*its method decode"):
+            to_onnx_text(space, genotype)
 
 
 def test_text_in_place_of_a_path_is_told():
