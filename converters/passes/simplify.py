@@ -47,8 +47,14 @@ def simplify(graph: Graph) -> Graph:
             continue
         gathered = gather_factors(graph)
         if gathered is graph:
-            return graph
+            return _without_unread_inputs(graph)
         graph = gathered
+
+
+def _without_unread_inputs(graph: Graph) -> Graph:
+    """Leave out inputs that nothing reads, as one of torch's exporters does; if all are, they stay."""
+    read = set(chain(graph.outputs, *[node.inputs for node in graph.nodes])) if len(graph.inputs) > 1 else ()
+    return replace(graph, inputs=tuple([x for x in graph.inputs if x in read]) or graph.inputs)
 
 
 def _has_equal_scales(graph: Graph) -> bool:

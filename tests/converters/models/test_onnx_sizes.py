@@ -33,6 +33,13 @@ def test_shapes_of_several_inputs_may_be_given():
     assert signature(unranked, [(1, 7), (1, 5)]).startswith("network (int64[1,7] v0, float[1,5] v1)")
 
 
+def test_an_input_that_nothing_reads_is_left_out_unless_it_is_the_only_one():
+    ends = "(float[1,4] x, float[1,3] u) => (float[1,4] y)"
+    assert signature(model(f"{ends} {{ y = Relu (x) }}")).startswith("network (float[1,4] v0) =>")
+    nothing = "(float[1,4] x) => (float[2] y) { y = Constant <value_floats = [1.0, 2.0]> () }"
+    assert signature(model(nothing)).startswith("network (float[1,4] v0) =>")
+
+
 @pytest.mark.parametrize(
     ("inputs", "shape", "message"),
     [
