@@ -119,12 +119,17 @@ def drawn_like(examples: Sequence[torch.Tensor], generator: torch.Generator) -> 
     return drawn
 
 
+def copies(examples: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return copies of a module's inputs, as layers may write into them."""
+    return [example.clone() for example in examples]
+
+
 def _watched(run: Run, examples: Sequence[torch.Tensor], opposite: int | None = None) -> _Calls:
     """Run the module on copies of the examples, and record the calls on what is computed from them.
 
     Args:
         run: the module.
-        examples: its inputs, which layers may write into.
+        examples: its inputs.
         opposite: index of a question about values that gets the opposite answer.
 
     Raises:
@@ -135,7 +140,7 @@ def _watched(run: Run, examples: Sequence[torch.Tensor], opposite: int | None = 
     from torch.utils.weak import WeakTensorKeyDictionary
 
     looks = {getattr(owner, name) for owner in (torch.Tensor, torch) for name in LOOKS if hasattr(owner, name)}
-    calls, inputs = _Calls(), [example.clone() for example in examples]
+    calls, inputs = _Calls(), copies(examples)
     computed = WeakTensorKeyDictionary(dict.fromkeys(inputs))  # weak, so that activations can be freed
 
     class Watch(TorchFunctionMode):

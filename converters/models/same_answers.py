@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from onnx.helper import make_tensor_value_info
 
 from converters.errors import OnnxModelError
-from converters.models.decisions import tensors_of
+from converters.models.decisions import copies, tensors_of
 from converters.models.onnx_graph import read_graph
 from converters.models.onnx_model import has_branches, prepare
 from converters.models.onnx_weights import MAX_CONSTANT_NUMBERS
@@ -155,7 +155,7 @@ def _disturbed(module: torch.nn.Module, examples: Sequence[torch.Tensor], unit: 
     hooks = [layer.register_forward_hook(with_noise) for layer in module.modules()]
     try:
         with torch.no_grad():
-            return tuple(tensors_of(module(*[example.clone() for example in examples])))
+            return tuple(tensors_of(module(*copies(examples))))
     finally:
         for hook in hooks:
             hook.remove()

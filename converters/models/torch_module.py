@@ -16,7 +16,7 @@ import onnx
 
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
-from converters.models.decisions import check_decisions, drawn_like, tensors_of
+from converters.models.decisions import check_decisions, copies, drawn_like, tensors_of
 from converters.models.input_sizes import InputShape, shapes_of, spell_shape
 from converters.models.onnx_model import refuse_branches
 from converters.models.onnx_weights import LEARNED
@@ -99,7 +99,7 @@ def _traced(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> onnx.M
     with one_line_errors("expected a module that torch.onnx.export takes"):
         torch.onnx.export(
             _returning_tensors(module),
-            tuple(example.clone() for example in examples),
+            tuple(copies(examples)),
             buffer,  # type: ignore[arg-type]
             dynamo=False,
             input_names=input_names(examples),
@@ -123,7 +123,7 @@ def _exported_anew(module: torch.nn.Module, examples: Sequence[torch.Tensor]) ->
     with redirect_stderr(io.StringIO()):  # where it prints the graph that it fails at
         program = torch.onnx.export(
             _returning_tensors(module),
-            tuple(example.clone() for example in examples),
+            tuple(copies(examples)),
             dynamo=True,
             verbose=False,
             optimize=False,
@@ -224,7 +224,7 @@ def _run(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> Answered:
     except OnnxModelError:
         raise
     except Exception:  # of any kind
-        answers = tuple(tensors_of(module(*[example.clone() for example in examples])))
+        answers = tuple(tensors_of(module(*copies(examples))))
     return Answered(examples, answers)
 
 
