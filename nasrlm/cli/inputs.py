@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from converters.bulk import to_onnx_texts
 from converters.tables.columns import WORDS
 from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_text
@@ -61,7 +63,8 @@ def read_inputs(
         return _read_table(table, space)
     if Kind.ARCHITECTURE not in kinds:
         shapes = None if input_shape is None else parse_shapes(input_shape)
-        texts = [read_text(name, shapes) for name in names]
+        bar = tqdm(names, "convert", unit="network", disable=len(names) == 1)
+        texts = [read_text(name, shapes) for name in bar]
         _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     if space is None:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from tqdm import tqdm
 
-from converters import Graph
-from converters.statistics import statistics
+from converters import Graph, Statistics, statistics, to_canonical_graph
+from converters.convert import canonical_to_onnx_text, checked
 from converters.tables.counts import derive_counts
 from converters.tables.stream import StreamConfig
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
+from nasrlm.cli.networks import NETWORK_ARGUMENT, count_tokens, read_network
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import print_json, print_table
 from nasrlm.cli.whole_tables import (
@@ -55,9 +56,9 @@ def run(
         written = checked_out(context, "stats", architectures, out)
         if not latency:
             refuse_given(context, ["repeats"], "--latency", "none")
-        counts = derive_counts(repeats if latency else None, texts)
+        derivation = derive_counts(repeats if latency else None, texts)
         workers = 1 if latency and workers is None else workers  # several would slow each other down
-        config = StreamConfig(table, written, space, workers, engine, resume, derivation=counts)
+        config = StreamConfig(table, written, space, workers, engine, resume, derivation=derivation)
         if latency:
             config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)
         return convert_whole_table(config, "stats", json=json)
@@ -65,14 +66,14 @@ def run(
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     of_tables = ["out", "latency", "repeats", "texts", "workers", "resume", "engine"]
     refuse_given(context, of_tables, "--table", "an architecture")
-    graphs = [read_network(name, space, input_shape, "stats") for name in architectures]
-    tokens = count_tokens(list(map(canonical_text, graphs, architectures)), checkpoint)
-    named = zip(architectures, graphs, tokens, strict=True)
-    counted = [_counts(graph, name) | {"tokens": count} for name, graph, count in named]
-    if len(counted) == 1:
-        _print_counts(counted[0], json=json)
+    names = tqdm(architectures, "stats", unit="network", disable=len(architectures) == 1)
+    counted = [_counted(name, read_network(name, space, input_shape, "stats")) for name in names]
+    tokens = count_tokens([text for text, _ in counted], checkpoint)
+    counts = [asdict(of_network) | {"tokens": count} for (_, of_network), count in zip(counted, tokens, strict=True)]
+    if len(counts) == 1:
+        _print_counts(counts[0], json=json)
         return
-    rows = [{"architecture": name, **counts} for name, counts in zip(architectures, counted, strict=True)]
+    rows = [{"architecture": name, **of_network} for name, of_network in zip(architectures, counts, strict=True)]
     if json:
         print_json(rows)
     else:
@@ -86,8 +87,15 @@ def _print_counts(counts: dict[str, int], *, json: bool) -> None:
         print_table(["count", "value"], list(counts.items()))
 
 
-def _counts(faithful: Graph, name: str) -> dict[str, int]:
+def _counted(name: str, faithful: Graph) -> tuple[str, Statistics]:
+    """Return the canonical text and the counts of a network.
+
+    Raises:
+        ValueError: it has no canonical text, or cannot be counted; the message names it.
+    """
+    canonical = to_canonical_graph(faithful)
+    text = checked(canonical_to_onnx_text(canonical), name)
     try:
-        return asdict(statistics(faithful))
+        return text, statistics(faithful, canonical)
     except ValueError as e:
         raise ValueError(f"{name}: {e}") from e
