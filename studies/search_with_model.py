@@ -1,6 +1,6 @@
 """A search with real evaluations, guided by a checkpoint that learns from them."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, UsersFunction, as_evaluator
 from studies.guide import Guide
 from studies.guided import guided_search
+from studies.proposal import MOST_LOOKED_AT
 from studies.report import StudyResult
 from studies.surrogates.memory import TextMemory
 from studies.surrogates.process_adapter import ProcessAdapter, every_network
@@ -82,7 +83,9 @@ def search_with_model(
         storage = str(Path(out) / JOURNAL_FILE)
     if guide.adapt_every:
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]
-        networks = partial(every_network, config, named, real.known, progress=progress) if guide.exhaustive else None
+        networks = None
+        if reads_all_graphs(guide, named, real.known):
+            networks = partial(every_network, config, named, real.known, progress=progress)
         adapt = ProcessAdapter(named, predictor, learned, to_text=texts, networks=networks, progress=progress)
     return guided_search(
         config,
@@ -98,3 +101,13 @@ def search_with_model(
         storage=storage,
         figures=figures,
     )
+
+
+def reads_all_graphs(guide: Guide, space: SearchSpace[A], known: Sequence[A] | None) -> bool:
+    """Return whether unknown objectives are learned from the graphs of all networks, instead of from texts.
+
+    Besides exhaustive searches, these are searches of few networks that run operations whose results are unused: texts
+    do not tell what a compiler leaves of such networks.
+    """
+    few = (space.size if known is None else len(known)) <= MOST_LOOKED_AT
+    return guide.exhaustive or (space.runs_lost_operations and few)

@@ -3,11 +3,16 @@
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import nasrlm
+from studies.evaluators import TableEvaluator
+from studies.search_with_model import reads_all_graphs
+from studies.surrogates.process_adapter import every_network
 from studies.surrogates.surrogate import Surrogate
 from tests.nasrlm.scenes import network_checkpoint
 
@@ -45,6 +50,45 @@ def test_without_a_guide_it_has_the_usual_one(tmp_path: Path) -> None:
         config, "nasbench201", lambda _: dict.fromkeys(config.objectives, 1.0), tmp_path, predictor=predictor
     )
     assert json.loads((tmp_path / "study.json").read_text())["config"]["guide"] == nasrlm.optuna.Guide().to_dict()
+
+
+def test_unknown_costs_of_few_networks_with_lost_operations_are_learned_from_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, rng = nasrlm.get_space("nasbench201"), np.random.default_rng(0)
+    notations = sorted({space.format(space.sample(rng)) for _ in range(30)})
+    costs = [1.0 + notation.count("conv_3x3") for notation in notations]
+    table = pd.DataFrame({"architecture": notations, "accuracy@cifar10": 90.0, "latency_ms@mine": costs})
+    goals = ["max:accuracy@cifar10", "min:latency_ms@mine"]
+    config = nasrlm.SearchConfig("nasbench201", goals, trials=14, population_size=6, twins="apart")
+    truth = TableEvaluator(config.searched(space), table, objectives=config.objectives)
+    read: list[int] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        networks = every_network(*given, **options)
+        read.append(len(networks[0]))
+        return networks
+
+    monkeypatch.setattr("studies.search_with_model.every_network", counted)
+    predictor = nasrlm.Predictor(network_checkpoint())
+    result = nasrlm.search_with_model(config, space, truth, tmp_path, predictor=predictor)
+    assert (result.evaluations, read) == (14, [len(notations)])
+
+
+@pytest.mark.parametrize(
+    ("space", "exhaustive", "known", "expected"),
+    [
+        ("nasbench201", False, None, True),
+        ("nasbench201", False, 20_001, False),
+        ("nasbench_macro", False, None, False),
+        ("nasbench_macro", True, None, True),
+    ],
+)
+def test_graphs_of_all_networks_are_read_where_texts_do_not_tell_costs(
+    space: str, exhaustive: bool, known: int | None, expected: bool
+) -> None:
+    guide, networks = nasrlm.optuna.Guide(exhaustive=exhaustive), None if known is None else [None] * known
+    assert reads_all_graphs(guide, nasrlm.get_space(space), networks) == expected
 
 
 def test_a_predictor_answers_as_the_surrogate_of_its_space_does(tmp_path: Path) -> None:
