@@ -18,7 +18,7 @@ from studies.guided import guided_search
 from studies.proposal import MOST_LOOKED_AT
 from studies.report import StudyResult
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter, every_network
+from studies.surrogates.process_adapter import MIN_RESULTS_OF_GRAPHS, ProcessAdapter, every_network
 
 A = TypeVar("A", bound=Hashable)
 
@@ -84,7 +84,7 @@ def search_with_model(
     if guide.adapt_every:
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]
         networks = None
-        if reads_all_graphs(guide, named, real.known):
+        if reads_all_graphs(config, guide, named, real.known):
             networks = partial(every_network, config, named, real.known, progress=progress)
         adapt = ProcessAdapter(named, predictor, learned, to_text=texts, networks=networks, progress=progress)
     return guided_search(
@@ -103,11 +103,12 @@ def search_with_model(
     )
 
 
-def reads_all_graphs(guide: Guide, space: SearchSpace[A], known: Sequence[A] | None) -> bool:
+def reads_all_graphs(config: SearchConfig, guide: Guide, space: SearchSpace[A], known: Sequence[A] | None) -> bool:
     """Return whether unknown objectives are learned from the graphs of all networks, instead of from texts.
 
     Besides exhaustive searches, these are searches of few networks that run operations whose results are unused: texts
-    do not tell what a compiler leaves of such networks.
+    do not tell what a compiler leaves of such networks. Short searches would end before graphs tell more than texts.
     """
     few = (space.size if known is None else len(known)) <= MOST_LOOKED_AT
-    return guide.exhaustive or (space.runs_lost_operations and few)
+    is_long = config.trials >= 2 * MIN_RESULTS_OF_GRAPHS
+    return guide.exhaustive or (space.runs_lost_operations and few and is_long)

@@ -60,7 +60,7 @@ def test_unknown_costs_of_few_networks_with_lost_operations_are_learned_from_gra
     costs = [1.0 + notation.count("conv_3x3") for notation in notations]
     table = pd.DataFrame({"architecture": notations, "accuracy@cifar10": 90.0, "latency_ms@mine": costs})
     goals = ["max:accuracy@cifar10", "min:latency_ms@mine"]
-    config = nasrlm.SearchConfig("nasbench201", goals, trials=14, population_size=6, twins="apart")
+    config = nasrlm.SearchConfig("nasbench201", goals, trials=20, population_size=6, twins="apart")
     truth = TableEvaluator(config.searched(space), table, objectives=config.objectives)
     read: list[int] = []
 
@@ -72,23 +72,25 @@ def test_unknown_costs_of_few_networks_with_lost_operations_are_learned_from_gra
     monkeypatch.setattr("studies.search_with_model.every_network", counted)
     predictor = nasrlm.Predictor(network_checkpoint())
     result = nasrlm.search_with_model(config, space, truth, tmp_path, predictor=predictor)
-    assert (result.evaluations, read) == (14, [len(notations)])
+    assert (result.evaluations, read) == (20, [len(notations)])
 
 
 @pytest.mark.parametrize(
-    ("space", "exhaustive", "known", "expected"),
+    ("space", "exhaustive", "trials", "known", "expected"),
     [
-        ("nasbench201", False, None, True),
-        ("nasbench201", False, 20_001, False),
-        ("nasbench_macro", False, None, False),
-        ("nasbench_macro", True, None, True),
+        ("nasbench201", False, 20, None, True),
+        ("nasbench201", False, 19, None, False),
+        ("nasbench201", False, 20, 20_001, False),
+        ("nasbench_macro", False, 20, None, False),
+        ("nasbench_macro", True, 19, None, True),
     ],
 )
 def test_graphs_of_all_networks_are_read_where_texts_do_not_tell_costs(
-    space: str, exhaustive: bool, known: int | None, expected: bool
+    space: str, exhaustive: bool, trials: int, known: int | None, expected: bool
 ) -> None:
-    guide, networks = nasrlm.optuna.Guide(exhaustive=exhaustive), None if known is None else [None] * known
-    assert reads_all_graphs(guide, nasrlm.get_space(space), networks) == expected
+    config, guide = nasrlm.SearchConfig(space, GOALS, trials=trials), nasrlm.optuna.Guide(exhaustive=exhaustive)
+    networks = None if known is None else [None] * known
+    assert reads_all_graphs(config, guide, nasrlm.get_space(space), networks) == expected
 
 
 def test_a_predictor_answers_as_the_surrogate_of_its_space_does(tmp_path: Path) -> None:
