@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
+from converters.tables.labels import numbers_of
 from nasrlm.arrays import FloatArray
 from nasrlm.files import file_digest
 from spaces import get_space
@@ -59,11 +60,12 @@ class SpaceTable:
         """Return the (rows,) labels of an objective; NaN if missing.
 
         Raises:
-            ValueError: there is no such column.
+            ValueError: there is no such column, or a cell of it is no finite number.
         """
         if objective not in self.frame:
             raise ValueError(f"{self.path}: expected a column {objective}, got none.")
-        return np.asarray(self.frame[objective].to_numpy(dtype=np.float64, na_value=np.nan))
+        numbers = numbers_of(self.frame[objective], self.path)
+        return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
 
     def split(self, name: str, objective: str) -> Rows:
         """Return the rows of a split that have a label of the objective."""

@@ -220,6 +220,8 @@ def test_the_command_prints_one_document(nasrlm: CommandLine, folder: Path, tmp_
         ({"--sizes": "5000"}, "expected 5000 train rows and 2 test rows with accuracy@cifar10, got 60 and 30."),
         ({"--tables": "nowhere"}, "nasbench201.parquet: expected a table, got no such file."),
         ({"--device": "nowhere"}, "device: expected one that torch can use here, got 'nowhere'"),
+        ({"--objectives": "latency_ms@mine"}, "nasbench201.parquet: expected a column latency_ms@mine, got none."),
+        ({"--objectives": "split"}, "expected numbers in column split, got 'train' in row 0."),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_a_line(
