@@ -94,6 +94,8 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
     torch_device(config.device)
     _check_packages(names)
     _check_held_out(protocol, config.checkpoint)
+    for target in protocol.targets:
+        draw_task(protocol, tables, target, max(sizes), seed=0)  # there are enough labels, or no method begins
     results, models = Results(path), LanguageModels(config.steps, config.checkpoint, config.device)
     begun_with = "" if config.checkpoint is None else Checkpoint.from_pretrained(config.checkpoint).sha256
     todo = list(product(names, protocol.targets, sorted(sizes), range(config.seeds)))

@@ -261,6 +261,20 @@ def test_other_objectives_of_the_table_may_be_ranked_by(
     assert (done.status, done.stderr) == (2, f"nasrlm: --objectives: {told}\n")
 
 
+@pytest.mark.parametrize(
+    "asked", [("--objectives", "accuracy@cifar10,latency_ms@mine", "--sizes", 10), ("--sizes", "10,5000")]
+)
+def test_labels_that_the_table_lacks_are_missed_before_a_method_begins(
+    nasrlm: CommandLine,  # noqa: F811
+    folder: Path,
+    tmp_path: Path,
+    asked: tuple[object, ...],
+) -> None:
+    words = ("--protocol", NAME, "--tables", folder, "--methods", "macs", "--out", tmp_path / "rows.jsonl")
+    assert nasrlm("benchmark", *words, *asked).status == 2
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
 def test_a_method_without_its_package_is_refused_before_others_begin(
     nasrlm: CommandLine,  # noqa: F811
     folder: Path,
