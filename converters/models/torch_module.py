@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # torch is imported inside functions: importing it takes seconds, and converting ONNX files does not need it.
 
 EXPORT_OPSET = 20  # the latest that the TorchScript exporter supports
+# Kinds of a module's inputs to try: all of up to six inputs; those with one boolean at most of up to eight; floats and
+# integers of up to ten.
+MAX_TRIES = 1280
 
 
 def export_module(module: torch.nn.Module, input_shape: InputShape) -> onnx.ModelProto:
@@ -186,7 +189,13 @@ def _example(module: torch.nn.Module, shapes: Sequence[Shape]) -> Answered:
     parameter = next(of_floats, torch.zeros((), device=parameters[0].device if parameters else None))
     kinds = {"floats": parameter.dtype, "integers": torch.int64, "booleans": torch.bool}
     failures: dict[str, Exception] = {}
-    for chosen in sorted(product(kinds, repeat=len(shapes)), key=lambda each: each.count("booleans")):  # rarest last
+    tried = (
+        chosen
+        for booleans in range(len(shapes) + 1)  # which are the rarest
+        for chosen in product(kinds, repeat=len(shapes))
+        if chosen.count("booleans") == booleans
+    )
+    for chosen in islice(tried, MAX_TRIES):
         zeros = [
             torch.zeros(x, dtype=kinds[kind], device=parameter.device) for x, kind in zip(shapes, chosen, strict=True)
         ]

@@ -95,3 +95,16 @@ def test_several_inputs_are_checked_like_one():
         export_module(Deciding(), SEVERAL)
     with pytest.raises(OnnxModelError, match=r"floats, floats, integers, floats The size of tensor a \(6\) must"):
         export_module(OfSeveral(), [*SEVERAL[:3], (1, 6)])
+
+
+def test_kinds_of_many_inputs_are_not_tried_without_end():
+    class OfMany(nn.Module):
+        runs = 0
+
+        def forward(self, *inputs):
+            OfMany.runs += 1
+            return self.undefined
+
+    with pytest.raises(OnnxModelError, match="has no attribute 'undefined'"):
+        export_module(OfMany(), [(1, 2)] * 16)
+    assert OfMany.runs < 6000
