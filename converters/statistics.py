@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from converters.constants import FLOATS
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape, depth_of, union
 from converters.models.onnx_layers import INDICES
@@ -22,10 +21,12 @@ BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 # ONNX operators, and the positions of inputs that may be weights; where no nn function fits, as in half precision.
 PLAIN_CONVOLUTIONS = dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose", "DeformConv"), 1) | {"QLinearConv": 3}
 PRODUCTS = dict.fromkeys(("Einsum", "Gemm", "MatMul", "MatMulInteger"), (0, 1)) | {"QLinearMatMul": (0, 3)}
+QUANTISED_GEMM = "com.microsoft.QGemm"  # in files that ONNX Runtime has quantised
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})
-EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # operators of other domains with weights, but without MACs
+# Operators of other domains that may read weights, but have no MACs.
+WITHOUT_MACS = frozenset({"EmbedLayerNormalization", "GatherBlockQuantized", "QLinearAdd", "QLinearMul"})
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,8 @@ def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
         return _plain_convolution_macs(graph, node, owned[filters])
     if any(node.inputs[index] in owned for index in PRODUCTS.get(node.op_type, ())):
         return _product_macs(graph, node)
+    if node.op_type == QUANTISED_GEMM:
+        return _quantised_gemm_macs(graph, node, owned)
     if node.op_type in RECURRENT:
         steps = prod(_shape(graph, node.inputs[0], node)[:2])
         return steps * sum(prod(owned[x]) for x in node.inputs[1:3] if x in owned)
@@ -196,20 +199,17 @@ def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
 
 
 def _refuse_unknown(graph: Graph, owned: Mapping[str, Shape]) -> None:
-    """Raise an error for operators of other domains that read float weights, since their cost is unknown."""
-    integers = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight" and _is_of_integers(node)}
-    matrices = {x for x, shape in owned.items() if len(shape) > 1} - integers
+    """Raise an error for operators of other domains that read weights, since their cost is unknown."""
+    indices = {x for node in graph.nodes if node.attribute("dtype") in INDICES for x in node.outputs}
+    matrices = {x for x, shape in owned.items() if len(shape) > 1} - indices
     for node in graph.nodes:
         domain, _, name = node.op_type.rpartition(".")
-        if domain not in ("", "nn") and name not in EMBEDDINGS and not matrices.isdisjoint(node.inputs):
+        is_known = domain in ("", "nn") or node.op_type == QUANTISED_GEMM or name in WITHOUT_MACS
+        if not is_known and not matrices.isdisjoint(node.inputs):
             raise ValueError(
                 f"statistics: expected layers whose multiply-accumulates are known, got {node.op_type} with weights. "
                 "Use a file of standard operators, such as the one before ONNX Runtime optimised it."
             )
-
-
-def _is_of_integers(node: Node) -> bool:
-    return node.attribute("dtype") not in (None, *FLOATS)
 
 
 def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
@@ -228,6 +228,15 @@ def _product_macs(graph: Graph, node: Node) -> int:
         return _einsum_macs(graph, node)
     first = _shape(graph, node.inputs[0], node)
     return _output_size(graph, node) * first[-2 if node.attribute("transA") else -1]
+
+
+def _quantised_gemm_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
+    """Count the multiply-accumulates of a quantised Gemm: each row costs the elements of the second matrix."""
+    first, second = node.inputs[0], node.inputs[3]
+    if owned.keys().isdisjoint((first, second)):
+        return 0
+    rows = _shape(graph, first, node)[-1 if node.attribute("transA") else 0]
+    return rows * _size(graph, second, node)
 
 
 def _einsum_macs(graph: Graph, node: Node) -> int:

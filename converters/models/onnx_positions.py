@@ -43,12 +43,13 @@ QUANTISATION: Mapping[str, Sequence[int]] = {
     "DequantizeLinear": (1, 2),
     "DynamicQuantizeMatMul": (2, 3),
     "MatMulInteger": (2, 3),
+    "QGemm": (1, 2, 4, 5, 7, 8),
     "QLinearConv": (1, 2, 4, 5, 6, 7),
     "QLinearMatMul": (1, 2, 4, 5, 6, 7),
     "QuantizeLinear": (1, 2),
 }
 # Inputs that may be biases stored as 32-bit integers.
-QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}
+QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QGemm": (6,), "QLinearConv": (8,)}
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}

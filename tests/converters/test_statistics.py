@@ -72,6 +72,25 @@ def test_operators_on_integers_cost_as_much_as_those_on_floats(text, ends, shape
     assert statistics(model_to_graph(model(f"{ends} {{ {text} }}", *held))).macs == macs
 
 
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_layer_of_onnx_runtime_on_integers_counts_without_its_scales(turned):
+    scales = [tensor("s"), tensor("z", dtype=np.int8), tensor("t", 5), tensor("u", 5, dtype=np.int8)]
+    held = tensor("q", *((5, 4) if turned else (4, 5)), dtype=np.int8), tensor("b", 5, dtype=np.int32)
+    text = f"y = com.microsoft.QGemm <transB = {turned}> (x, s, z, q, t, u, b, s, z)"
+    ends = "(int8[3,4] x) => (int8[3,5] y)"
+    proto = model(f"{ends} {{ {text} }}", *held, *scales, domain="com.microsoft")
+    counts = statistics(model_to_graph(proto))
+    assert (counts.params, counts.macs) == (4 * 5 + 5, 3 * 4 * 5)
+
+
+def test_weights_of_few_bits_that_an_unknown_operator_reads_are_refused():
+    text = "y = com.microsoft.MatMulNBits <K = 64, N = 5, bits = 4, block_size = 32> (x, q, s)"
+    held = tensor("q", 5, 2, 16, dtype=np.uint8), tensor("s", 10)
+    proto = model(f"(float[3,64] x) => (float[3,5] y) {{ {text} }}", *held, domain="com.microsoft")
+    with pytest.raises(ValueError, match=r"are known, got com\.microsoft\.MatMulNBits with weights"):
+        statistics(model_to_graph(proto))
+
+
 def test_a_product_of_integers_without_weights_costs_nothing():
     ends = "(uint8[3,4] x, int8[4,5] u) => (int32[3,5] y)"
     assert statistics(model_to_graph(model(f"{ends} {{ y = MatMulInteger (x, u) }}"))).macs == 0
