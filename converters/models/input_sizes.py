@@ -14,6 +14,7 @@ from converters.graph import Shape
 
 InputShape: TypeAlias = Shape | Sequence[Shape]  # of the only input, or of several
 ADVICE = "Give the shape of every input up to this one: --input-shape, or input_shape=."
+NO_SIZES = "()"  # how the shape of a single number is spelled in messages
 
 
 def shapes_of(input_shape: InputShape) -> tuple[Shape, ...]:
@@ -86,11 +87,12 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], shapes: Sequence[Shape]) -> dict
             else "a model without inputs"
         )
         raise OnnxModelError(f"expected inputs of shape {' and '.join(map(spell_shape, shapes))}, got {got}.")
-    for value, shape in zip(inputs, shapes, strict=False):
-        _take_shape(value, shape, sizes)
     for value in inputs:
         if not value.type.tensor_type.HasField("shape"):
             raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
+    for value, shape in zip(inputs, shapes, strict=False):
+        _take_shape(value, shape, sizes)
+    for value in inputs:
         spelled = _spell_axes(value)
         for axis, size in enumerate(axes(value)):
             if size.dim_value > 0:
@@ -122,9 +124,10 @@ def _take_shape(value: ValueInfoProto, shape: Shape, sizes: dict[str, int]) -> N
 
 
 def _spell_axes(value: ValueInfoProto) -> str:
-    return ",".join(str(size.dim_value) if size.dim_value > 0 else size.dim_param or "?" for size in axes(value))
+    sizes = [str(size.dim_value) if size.dim_value > 0 else size.dim_param or "?" for size in axes(value)]
+    return ",".join(sizes) or NO_SIZES
 
 
 def spell_shape(shape: Sequence[int]) -> str:
-    """Return the sizes of a shape, separated by commas."""
-    return ",".join(map(str, shape))
+    """Return the sizes of a shape, separated by commas; NO_SIZES for that of a single number."""
+    return ",".join(map(str, shape)) or NO_SIZES

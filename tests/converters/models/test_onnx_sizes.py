@@ -53,6 +53,9 @@ def test_an_input_that_nothing_reads_is_left_out_unless_it_is_the_only_one():
             [(1, 3, 8, 8), (1, 4)],
             r"expected inputs of shape 1,3,8,8 and 1,4, got a model that takes only x",
         ),
+        ("float[N,3,8,8] x, float s", [(1, 3, 8, 8), (2,)], r"input 's': expected a shape like \(\), got 2\."),
+        ("float[N,3,8,8] x", (), r"input 'x': expected a shape like N,3,8,8, got \(\)\."),
+        ("float[N,3,8,8] x, seq(float[1]) s", [(1, 3, 8, 8), (2,)], "input .s.: expected a tensor of known rank, got"),
         ("seq(float[1]) x", None, r"Graph must be in single static|input 'x': expected a tensor"),
     ],
 )
