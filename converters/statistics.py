@@ -139,10 +139,17 @@ def _weights(graph: Graph) -> dict[str, Shape]:
         elif node.op_type in QUANTISERS and node.inputs[0] in shapes:
             shapes[node.outputs[0]] = shapes[node.inputs[0]]
             quantised.add(node.outputs[0])
-        elif node.op_type in VIEWS and node.inputs[0] in quantised and node.outputs[0] in graph.shapes:
+        elif _is_made_of(quantised, node) and node.outputs[0] in graph.shapes:
             shapes[node.outputs[0]] = graph.shapes[node.outputs[0]]
             quantised.add(node.outputs[0])
     return shapes
+
+
+def _is_made_of(weights: set[str], node: Node) -> bool:
+    """Return whether a node only turns a weight, or joins several, as torch's exporter does for recurrent layers."""
+    if node.op_type == "Concat":
+        return weights.issuperset(node.inputs)
+    return node.op_type in VIEWS and node.inputs[0] in weights
 
 
 def _params(graph: Graph) -> int:

@@ -111,6 +111,14 @@ def test_a_recurrent_layer_costs_its_matrices_in_every_step(kind, gates, directi
         assert (counts.params, counts.macs) == expected
 
 
+def test_the_matrices_of_a_recurrent_layer_may_be_joined_from_quantised_ones():
+    parts = "u = DequantizeLinear (q, s, z)  w = Concat <axis = 1> (u, u, u)"
+    text = f"{parts}  y = GRU <hidden_size = 4> (x, w, w)"
+    held = tensor("q", 1, 4, 4, dtype=np.int8), tensor("s"), tensor("z", dtype=np.int8)
+    counts = statistics(model_to_graph(model(f"(float[5,2,4] x) => (float[5,1,2,4] y) {{ {text} }}", *held)))
+    assert (counts.params, counts.macs) == (16, 5 * 2 * 12 * (4 + 4))
+
+
 @pytest.mark.parametrize(
     "weights",
     [
