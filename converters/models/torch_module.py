@@ -227,14 +227,25 @@ def _answered(module: torch.nn.Module, zeros: Sequence[torch.Tensor]) -> Answere
 
 
 def _run(module: torch.nn.Module, examples: Sequence[torch.Tensor]) -> Answered:
-    """Run a module on examples with ``check_decisions``, or without if only that fails, as with ``torch.cond``."""
+    """Run a module on examples with ``check_decisions``, or without if only that fails, as with ``torch.cond``.
+
+    Raises:
+        OnnxModelError: the module returns no tensor, or its computation depends on the inputs' values, also while it is
+            traced: networks of ``transformers`` look whether a mask hides anything, but not then.
+    """
+    import torch
+
     try:
-        answers = check_decisions(module, examples)
-    except OnnxModelError:
-        raise
-    except Exception:  # of any kind
-        answers = tuple(tensors_of(module(*copies(examples))))
-    return Answered(examples, answers)
+        return Answered(examples, check_decisions(module, examples))
+    except OnnxModelError as refused:
+        try:
+            with patch.object(torch.jit, "is_tracing", return_value=True):
+                check_decisions(module, examples)
+        except Exception:  # of any kind
+            raise refused from None
+    except Exception:  # of any kind; only the check may fail
+        pass
+    return Answered(examples, tuple(tensors_of(module(*copies(examples)))))
 
 
 @contextmanager

@@ -97,6 +97,26 @@ def test_several_inputs_are_checked_like_one():
         export_module(OfSeveral(), [*SEVERAL[:3], (1, 6)])
 
 
+class OfMask(nn.Module):
+    """Skips a mask that hides nothing, but not while it is traced, as networks of ``transformers`` do."""
+
+    def __init__(self, *, asks: bool):
+        super().__init__()
+        self.layer, self.asks = nn.Linear(4, 4), asks
+
+    def forward(self, x, mask):
+        if not (self.asks and torch.jit.is_tracing()) and mask.bool().all():
+            return self.layer(x)
+        return self.layer(x).masked_fill(~mask.bool()[..., None], 0.0)
+
+
+def test_what_is_not_looked_at_in_a_trace_is_no_decision():
+    shapes = [(2, 3, 4), (2, 3)]
+    assert "Where (" in module_to_onnx_text(OfMask(asks=True), shapes)
+    with pytest.raises(OnnxModelError, match="a decision that depends on its values"):
+        export_module(OfMask(asks=False), shapes)
+
+
 def test_kinds_of_many_inputs_are_not_tried_without_end():
     class OfMany(nn.Module):
         runs = 0
