@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from nasrlm.arguments import checked_whole
 from nasrlm.objective import Goal, Objective
 from spaces import SearchSpace, Spellings
+from studies.columns import RESERVED
 from studies.constraints import Constraint, hard, objectives_of
 from studies.guide import Guide, levels_of
 
@@ -78,9 +79,10 @@ class SearchConfig:
             affect results.
 
     Raises:
-        ValueError: there are no goals or two on one objective, a number is too small, the engine lacks the sampler, a
-            warm start is a single notation or, without a guide, larger than a population, a risk is of an unknown
-            objective, or a storage is given for pymoo without a guide.
+        ValueError: there are no goals or two on one objective, an objective is named like another column of a study, a
+            number is too small, the engine lacks the sampler, a warm start is a single notation or, without a guide,
+            larger than a population, a risk is of an unknown objective, or a storage is given for pymoo without a
+            guide.
     """
 
     space: str
@@ -109,6 +111,11 @@ class SearchConfig:
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Give each objective once.")
+        if taken := [name for name in self.objectives if name in RESERVED]:
+            raise ValueError(
+                f"search: expected objectives not named like other columns of its tables, {', '.join(RESERVED)}; got "
+                f"{', '.join(taken)}. Add a context, such as {taken[0]}@mine."
+            )
         for name, least in (("trials", 1), ("population_size", 2), ("seed", 0)):
             object.__setattr__(self, name, checked_whole(f"search: {name}", getattr(self, name), least))
         given = [*self.earlier_trials, self.trials]

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from nasrlm.files import write_atomically
 from nasrlm.prediction import Prediction
+from studies.columns import ARCHITECTURE, FEASIBLE, GENOTYPE, KEY, ORDER
 from studies.folder import StudyError
 
 BOUNDS = ("", " low", " high")  # column suffixes of an objective: median, lowest and highest quantile
@@ -99,12 +100,12 @@ class History:
         }
         return pd.DataFrame(
             {
-                "order": np.arange(len(self), dtype=np.int64),
-                "architecture": self.architectures,
-                "key": self.keys,
-                "genotype": [list(genotype) for genotype in self.genotypes],
+                ORDER: np.arange(len(self), dtype=np.int64),
+                ARCHITECTURE: self.architectures,
+                KEY: self.keys,
+                GENOTYPE: [list(genotype) for genotype in self.genotypes],
                 **numbers,
-                "feasible": np.array(self.feasible, dtype=np.bool_),
+                FEASIBLE: np.array(self.feasible, dtype=np.bool_),
             }
         )
 
@@ -128,11 +129,11 @@ class History:
             values = frame[names].to_numpy(dtype=np.float64).reshape(len(frame), len(objectives), 3)
             return cls(
                 tuple(objectives),
-                [str(text) for text in frame["architecture"]],
-                [str(key) for key in frame["key"]],
-                [tuple(int(gene) for gene in genotype) for genotype in frame["genotype"]],
+                [str(text) for text in frame[ARCHITECTURE]],
+                [str(key) for key in frame[KEY]],
+                [tuple(int(gene) for gene in genotype) for genotype in frame[GENOTYPE]],
                 list(values),
-                [bool(flag) for flag in frame["feasible"]],
+                [bool(flag) for flag in frame[FEASIBLE]],
                 json.loads(table.schema.metadata[_INTERVAL]),
                 [status == EVALUATED for status in frame["status"]] if "status" in frame else [],
             )

@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
+from studies.columns import ARCHITECTURE, DECIDED, SPACE
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.history import BOUNDS, CHOSEN, EVALUATED, PRUNED, History, damaged, write_frame
 
 A = TypeVar("A", bound=Hashable)
-
-DECIDED = ("status", "batch", "stage", "reason")  # columns of the file that are attributes of entries
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class Ledger:
     def labels(self, count: int) -> pd.DataFrame:
         """Return the first ``count`` answered entries as a table: space, architecture, and a column per objective."""
         first = self.answered[:count]
-        names = {"space": self.config.space, "architecture": [entry.architecture for entry in first]}
+        names = {SPACE: self.config.space, ARCHITECTURE: [entry.architecture for entry in first]}
         values = self._stacked([entry.real for entry in first])
         return pd.DataFrame(names | dict(zip(self.config.objectives, values.T, strict=True)))
 

@@ -13,6 +13,7 @@ from nasrlm.arrays import BoolArray
 from nasrlm.files import write_atomically
 from nasrlm.objective import from_losses
 from nasrlm.versions import versions_of
+from studies.columns import ARCHITECTURE, EVALUATION, FEASIBLE, ORDER, SOFT_MET
 from studies.constraints import soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import FINISHED, FRONT_FILE, STUDY_FILE, write_json
@@ -22,8 +23,6 @@ from studies.truth import Truth, judge, own_labels
 
 A = TypeVar("A", bound=Hashable)
 
-EVALUATION = "evaluation"  # name of the column with the number of a member's evaluation, counted from 1
-SOFT_MET = "soft_met"  # name of the column with whether all soft constraints are met
 TRUE = " true"  # suffix of the names of columns with true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
 
@@ -122,7 +121,7 @@ def _front(study: LoadedStudy) -> tuple[dict[str, Any], ...]:
     history = study.history
     return tuple(
         {
-            "architecture": history.architectures[row],
+            ARCHITECTURE: history.architectures[row],
             **{
                 name: dict(zip(("median", "low", "high"), bounds, strict=True))
                 for name, bounds in zip(history.objectives, history.values[row].tolist(), strict=True)
@@ -145,7 +144,7 @@ def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: T
     front = _front_table(study)
     if truth is not None and len(front):
         names = [name + TRUE for name in study.config.objectives]
-        own = own_labels(study.config, truth, front["architecture"])
+        own = own_labels(study.config, truth, front[ARCHITECTURE])
         front = front.assign(**dict(zip(names, own.T, strict=True)))
     _write_front(front, out)
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
@@ -161,7 +160,7 @@ def write_front(out: Path, study: LoadedStudy) -> Path:
 def _front_table(study: LoadedStudy) -> pd.DataFrame:
     """Return a table with a row per front member, best in the first goal first, with the number of its evaluation."""
     rows = study.front_rows
-    front = study.history.to_frame().iloc[rows].drop(columns=["order", "feasible"])
+    front = study.history.to_frame().iloc[rows].drop(columns=[ORDER, FEASIBLE])
     front.insert(0, EVALUATION, study.history.evaluations()[rows].astype(np.int64))
     return front.assign(**{SOFT_MET: _soft_met(study)}) if study.config.has_soft_constraints else front
 

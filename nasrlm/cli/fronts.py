@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from nasrlm.cli.output import print_table, say
 from nasrlm.prediction import spell_interval
-from studies.report import SOFT_MET, StudyResult
+from studies.columns import SOFT_MET
+from studies.report import StudyResult
 
 
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:

@@ -43,6 +43,11 @@ def test_a_guide_may_have_numbers_of_numpy() -> None:
     [
         ({"goals": []}, "expected goals on different objectives, got []"),
         ({"goals": ["max:a@b", "min:a@b"]}, "expected goals on different objectives"),
+        (
+            {"goals": ["max:a@b", "min:key"]},
+            "expected objectives not named like other columns of its tables, order, architecture, key, ",
+        ),
+        ({"constraints": ["status<=1", "soft_met>=1"]}, "; got status, soft_met. Add a context, such as status@mine."),
         ({"trials": 0}, "search: trials: expected 1 or more, got 0."),
         ({"trials": "60"}, "search: trials: expected a whole number, got '60'."),
         ({"seed": -1}, "search: seed: expected 0 or more, got -1."),

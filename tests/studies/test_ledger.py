@@ -5,12 +5,14 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from studies.columns import RESERVED
 from studies.folder import StudyError
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
-from tests.studies.guided import guided_config
+from tests.studies.guided import guided_config, run
 from tests.studies.scenes import SPACE
 
 CONFIG = guided_config()
@@ -89,3 +91,12 @@ def test_an_entry_is_of_its_architecture_unless_more_is_given() -> None:
     assert usual.real.shape == (2,)
     given = Entry.of(SPACE, architecture, 2, key="known", feasible=False)
     assert (given.key, given.feasible) == ("known", False)
+
+
+def test_all_columns_of_a_study_other_than_those_of_objectives_are_reserved(tmp_path: Path) -> None:
+    config = guided_config(trials=4, constraints=["soft:energy_mj@toy<=9"])
+    run(config, tmp_path, figures=False)
+    history, front = pd.read_parquet(tmp_path / "history.parquet"), pd.read_csv(tmp_path / "front.csv")
+    tables = (history, front, Ledger(config).labels(0))
+    names = {name for table in tables for name in table.columns if not name.startswith(config.objectives)}
+    assert names == set(RESERVED)
