@@ -1,9 +1,11 @@
 """The configuration of a search, and how it is written to study.json."""
 
 import dataclasses
+import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from nasrlm.arguments import checked_whole
@@ -23,6 +25,17 @@ K = TypeVar("K", Goal, Constraint)
 def without_password(url: str) -> str:
     """Return a storage's URL with the password masked, so that it can be shown and saved."""
     return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:/@]*):.*@", r"\1@", url))
+
+
+def storage_name(given: str | Path | None) -> str | None:
+    """Return the URL or path of an Optuna storage as a string, or None.
+
+    Raises:
+        ValueError: it is something else, such as an opened storage.
+    """
+    if not isinstance(given, str | os.PathLike | None):
+        raise ValueError(f"search: expected storage as a URL or the path of a journal file, got {given!r:.80}.")
+    return None if given is None else os.fspath(given)
 
 
 def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
@@ -66,7 +79,7 @@ class SearchConfig:
         seed: seed of every random draw.
         evaluator: kind of the evaluator, such as "surrogate" or "table:true.parquet", to recognise the study. Searches
             in Python set it, for example to "function", if it is not given.
-        storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
+        storage: Optuna storage, a URL or the path of a journal file, which may be a Path; None keeps trials in memory.
         guide: settings of a guided search, in which a predictor chooses real evaluations; None for other searches.
         warm_start: notations of known architectures, evaluated first.
         twins: whether isomorphic architectures are evaluated "once" for all, or "apart", each separately.
@@ -108,6 +121,7 @@ class SearchConfig:
         object.__setattr__(self, "constraints", parsed("search", "constraints", self.constraints, Constraint))
         object.__setattr__(self, "warm_start", _listed("search", "warm_start", self.warm_start))
         object.__setattr__(self, "earlier_trials", tuple(self.earlier_trials))
+        object.__setattr__(self, "storage", storage_name(self.storage))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Give each objective once.")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def test_a_guide_may_have_numbers_of_numpy() -> None:
         ),
         ({"engine": "pymoo", "sampler": "tpe"}, "got pymoo with tpe"),
         ({"engine": "nevergrad"}, "got nevergrad with nsga2"),
+        ({"storage": 3}, "search: expected storage as a URL or the path of a journal file, got 3."),
         ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
         ({"guide": {"acquisition": "luck"}}, "expected acquisition to be one of hypervolume, median, got 'luck'"),
         ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
@@ -105,6 +107,12 @@ def test_twins_are_searched_apart_where_their_costs_differ() -> None:
     assert twins_of(nasbench201, ["accuracy@cifar10", "latency_ms@raspi4"]) == "apart"
     assert twins_of(nasbench201, ["accuracy@cifar10", "valid_accuracy@cifar10"]) == "once"
     assert twins_of(nasbench101, ["accuracy@cifar10", "latency_ms@raspi4"]) == "once"
+
+
+def test_a_storage_may_be_a_path() -> None:
+    config = toy_config(storage=Path("studies") / "journal.log")
+    assert config == toy_config(storage=str(Path("studies") / "journal.log"))
+    assert config.to_dict()["storage"] == config.storage
 
 
 def test_goals_and_constraints_may_be_spelled() -> None:
