@@ -57,6 +57,12 @@ def read_study(folder: Path) -> dict[str, Any]:
     config = values.get("config") if isinstance(values, dict) else None
     if not isinstance(config, dict) or not isinstance(config.get("options", {}), dict):
         raise StudyError(f"{path}: expected an object with a config and its options, got something else. Restore it.")
+    counts = {"trials": [config.get("trials", 1)], "earlier_trials": config.get("earlier_trials", [])}
+    for name, given in counts.items():
+        if not (isinstance(given, list) and all(isinstance(count, int) for count in given)):
+            raise StudyError(f"{path}: expected whole numbers as {name}, got {config[name]!r}. Restore it.")
+    if not isinstance(seconds := values.get("seconds", 0.0), int | float):
+        raise StudyError(f"{path}: expected a number of seconds, got {seconds!r}. Restore it.")
     return dict(values)
 
 

@@ -169,6 +169,23 @@ def test_a_damaged_study_file_is_named(tmp_path: Path) -> None:
             search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        *(({"config": {"trials": trials}}, "whole numbers as trials, got ") for trials in ("60", None, 2.5)),
+        *(({"config": {"earlier_trials": x}}, "whole numbers as earlier_trials, got ") for x in (["5"], None, 5)),
+        ({"seconds": "3"}, "a number of seconds, got '3'"),
+    ],
+)
+def test_numbers_of_an_edited_study_file_are_checked(change: dict[str, object], expected: str, tmp_path: Path) -> None:
+    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path)
+    study = json.loads((tmp_path / "study.json").read_text())
+    edited = study | change | {"config": study["config"] | change.get("config", {})}  # type: ignore[operator]
+    (tmp_path / "study.json").write_text(json.dumps(edited))
+    with pytest.raises(StudyError, match=re.escape(f"{tmp_path / 'study.json'}: expected {expected}")):
+        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match=r"file/out: expected a folder that can be created, got Not a directory\. Choose"):
