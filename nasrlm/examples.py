@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nasrlm.arguments import checked_names
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.text.network import has_executed_blocks
@@ -79,11 +80,20 @@ class Examples:
         """Make examples from the rows of a table and their texts.
 
         Rows without ``split`` are train rows, and rows without ``space`` are of TEXT_SPACE.
+
+        Raises:
+            ValueError: the table lacks an objective, a label is no number, or as for ``Examples``.
         """
-        labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
+        names = list(checked_names(objectives))
+        if missing := [name for name in names if name not in frame]:
+            raise ValueError(f"Examples: expected a column {', '.join(missing)}, got {', '.join(map(str, frame))}.")
+        try:
+            labels = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Examples: expected numbers in {', '.join(names)}: {error}") from error
         splits = row_splits(frame).to_numpy(dtype=np.str_)
         spaces = np.asarray(row_spaces(frame), dtype=np.str_)
-        return cls(list(texts), tuple(objectives), labels, splits, spaces, origins)
+        return cls(list(texts), tuple(names), labels, splits, spaces, origins)
 
     @classmethod
     def of_tables(

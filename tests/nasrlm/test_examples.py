@@ -66,3 +66,12 @@ def test_examples_must_fit_together() -> None:
     with pytest.raises(ValueError, match="expected numbers as labels and strings as objectives and spaces"):
         Examples(["a"], (1,), labels, splits, spaces)  # type: ignore[arg-type]
     assert Examples(["a"], ("params",), labels.astype(np.longdouble), splits, spaces).labels.dtype == np.float64
+
+
+def test_what_the_table_lacks_is_named() -> None:
+    with pytest.raises(ValueError, match=r"Examples: expected a column x@y, got .*params"):
+        Examples.of_table(FRAME, ["a", "b"], ["params", "x@y"])
+    with pytest.raises(ValueError, match=r"objectives: expected a list of names, got 'params'\. Put it in a list\."):
+        Examples.of_table(FRAME, ["a", "b"], "params")
+    with pytest.raises(ValueError, match="Examples: expected numbers in params: could not convert string"):
+        Examples.of_table(FRAME.assign(params=["many", "few"]), ["a", "b"], ["params"])
