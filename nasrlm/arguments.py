@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.objective import Objective
 
 
@@ -106,7 +106,7 @@ def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[
         ValueError: they are not numbers, or have another shape.
     """
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = to_floats(given)
     except (TypeError, ValueError) as e:
         raise ValueError(f"values: expected numbers, got {repr(given)[:60]}.") from e
     if values.shape != (len(texts), len(objectives)):
@@ -145,9 +145,9 @@ def known_values(
 
 
 def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
-    """Return known values of an objective as an array; None becomes NaN."""
+    """Return known values of an objective as an array, NaN where one is missing."""
     try:
-        given = np.asarray(values, dtype=np.float64)
+        given = to_floats(values)
     except (TypeError, ValueError):
         given = np.full(len(values), np.inf)
     if given.ndim != 1 or np.isinf(given).any():

@@ -1,12 +1,28 @@
-"""Array types, standardisation, and rows without NaN."""
+"""Array types, conversion to floats, standardisation, and rows without NaN."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+
+def to_floats(given: ArrayLike) -> FloatArray:
+    """Return numbers as floats, with NaN for missing ones: None, pandas' NA, and masked ones of NumPy.
+
+    Raises:
+        TypeError, ValueError: something is no number, or rows differ in length.
+    """
+    try:
+        return np.asarray(np.ma.filled(np.ma.asarray(given, dtype=np.float64), np.nan))
+    except TypeError:
+        from pandas import isna  # here: takes half a second, and only pandas' NA needs it
+
+        objects = np.array(given, dtype=object)
+        objects[isna(objects)] = np.nan
+        return objects.astype(np.float64)
 
 
 def standardised(columns: FloatArray) -> FloatArray:

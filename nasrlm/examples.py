@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nasrlm.arguments import checked_names
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.text.network import has_executed_blocks
 
@@ -88,7 +88,7 @@ class Examples:
         if missing := [name for name in names if name not in frame]:
             raise ValueError(f"Examples: expected a column {', '.join(missing)}, got {', '.join(map(str, frame))}.")
         try:
-            labels = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
+            labels = to_floats(frame[names])
         except (TypeError, ValueError) as error:
             raise ValueError(f"Examples: expected numbers in {', '.join(names)}: {error}") from error
         splits = row_splits(frame).to_numpy(dtype=np.str_)

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.prediction import Prediction
 
 MIN_ROWS = 2
@@ -137,6 +137,6 @@ def _columns(
 
 def _numbers(given: ArrayLike) -> FloatArray:
     try:
-        return np.asarray(given, dtype=np.float64)
+        return to_floats(given)
     except (TypeError, ValueError) as e:
         raise ValueError(f"rank correlation: expected numbers, got {repr(given)[:60]}.") from e

@@ -30,7 +30,7 @@ from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.adaptation.readout_fit import AveragedSum, Expected, LeftOut, Readout, sizes_of, stacked, unstacked
 from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, one_a_text, places_of
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.model.cost_sum import without
@@ -63,7 +63,7 @@ def adapt(
         pool: of ``nasrlm.make_pool``, texts with and without labels: a thousand or two of the space whose networks
             will be predicted.
         objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN or masked where a text has none; ten are a good start. Labels of
+        labels: (N,) in the objective's unit, NaN or missing where a text has none; ten are a good start. Labels of
             equal texts are averaged; spellings of one network are merged if their labels never differ.
         progress: show a bar on stderr while graph networks learn.
         names: of the N texts, for warnings; if None, warnings give their indices.
@@ -90,7 +90,7 @@ def adapt(
             f"adapt: expected a pool, got {type(pool).__name__}. Create one with make_pool(checkpoint, texts)."
         )
     try:
-        labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
+        labels = to_floats(labels)
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     rows = labelled_rows(pool, objective, labels, names)

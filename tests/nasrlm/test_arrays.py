@@ -1,0 +1,45 @@
+"""Numbers that are given, as arrays of floats."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.arguments import known_values
+from nasrlm.arrays import to_floats
+from nasrlm.examples import Examples
+from nasrlm.metrics import kendall_tau
+from tests.nasrlm.scenes import drawn_texts, network_checkpoint
+
+SPARSE = [
+    [90, None, 93],
+    [90, float("nan"), 93],
+    [90, pd.NA, 93],
+    pd.Series([90, pd.NA, 93], dtype=object),
+    pd.Series([90, None, 93], dtype="Int64"),
+    pd.Series([90, None, 93], dtype="int64[pyarrow]"),
+]
+
+
+@pytest.mark.parametrize("given", SPARSE)
+def test_missing_numbers_are_nan(given: Any) -> None:
+    expected = [90.0, np.nan, 93.0]
+    np.testing.assert_array_equal(to_floats(given), expected)
+    texts = ["a", "b", "c"]
+    np.testing.assert_array_equal(known_values({"accuracy@x": given}, texts, ["accuracy@x"])[:, 0], expected)
+    table = pd.DataFrame({"accuracy@x": given})
+    np.testing.assert_array_equal(Examples.of_table(table, texts, ["accuracy@x"]).labels[:, 0], expected)
+    assert kendall_tau(given, [1, 2, 3]) == 1.0
+
+
+def test_masked_numbers_are_nan() -> None:
+    np.testing.assert_array_equal(to_floats(np.ma.array([90, 91], mask=[False, True])), [90.0, np.nan])
+
+
+def test_labels_to_adapt_to_may_be_missing() -> None:
+    checkpoint, texts = network_checkpoint(), drawn_texts("nasbench201", 2, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@new, got 1\."):
+        adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", pd.Series([1.0, pd.NA], dtype=object))  # type: ignore[arg-type]
