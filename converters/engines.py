@@ -17,6 +17,8 @@ from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
+from converters.arguments import checked_whole
+
 T = TypeVar("T")
 R = TypeVar("R")
 H = TypeVar("H")
@@ -62,8 +64,8 @@ def check_engine(engine: str, workers: int | None) -> None:
     """
     if engine not in ENGINES:
         raise ValueError(f"engine: expected one of {', '.join(ENGINES)}, got {engine!r}.")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers: expected 1 or more, got {workers}.")
+    if workers is not None:
+        checked_whole("workers", workers, 1)
     if engine == "ray":
         _import_ray()
 

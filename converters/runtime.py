@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
+from converters.arguments import checked_whole
 from converters.text import OnnxTextError, to_model
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def measure_latencies(
         N latencies, in the order of the texts.
 
     Raises:
-        ValueError: ``onnx_texts`` is a single text, ``threads`` or ``repeats`` is below 1, or ``warmup`` below 0.
+        ValueError: ``onnx_texts`` is no list of texts; there are not as many names; or ``threads`` or ``repeats`` is
+            below 1, ``warmup`` or ``seed`` below 0, or one of them no whole number.
         OnnxTextError: a text is no valid model or ONNX Runtime cannot run it. With at most MAX_LOADED texts this is
             raised before anything is timed.
         MeasuringInterruptedError: after Ctrl-C; it holds the latencies measured until then.
@@ -102,13 +104,17 @@ def measure_latencies(
     Cost: ``2 * repeats`` inferences and about 40 ms of loading for each model; if there are more than MAX_LOADED,
     each is loaded ROUNDS times.
     """
-    if isinstance(onnx_texts, str):
-        raise ValueError("measure_latencies: expected a list of texts, got one text. Put it in a list.")
-    for name, value, least in (("threads", threads, 1), ("repeats", repeats, 1), ("warmup", warmup, 0)):
-        if value < least:
-            raise ValueError(f"measure_latencies: expected {name} of at least {least}, got {value}.")
+    if isinstance(onnx_texts, str) or not isinstance(onnx_texts, Iterable):
+        got = "one text" if isinstance(onnx_texts, str) else type(onnx_texts).__name__
+        raise ValueError(f"measure_latencies: expected a list of texts, got {got}. Put it in a list.")
+    threads = checked_whole("measure_latencies: threads", threads, 1)
+    repeats = checked_whole("measure_latencies: repeats", repeats, 1)
+    warmup = checked_whole("measure_latencies: warmup", warmup, 0)
+    seed = checked_whole("measure_latencies: seed", seed, 0)
     onnx_texts = list(onnx_texts)  # a pandas column would be indexed by its labels
     names = [f"text {index} of {len(onnx_texts)}" for index in range(len(onnx_texts))] if names is None else list(names)
+    if len(names) != len(onnx_texts):
+        raise ValueError(f"measure_latencies: expected {len(onnx_texts)} names, one per text, got {len(names)}.")
     models = [_serialised(text, name) for text, name in zip(onnx_texts, names, strict=True)]
     rng = np.random.default_rng(seed)
     times_ms: list[list[float]] = [[] for _ in models]

@@ -92,6 +92,8 @@ def test_what_cannot_be_done_is_refused(monkeypatch):
         map_in_order(double, [1], workers=1, engine="dask")
     with pytest.raises(ValueError, match="workers: expected 1 or more, got 0"):
         map_in_order(double, [1], workers=0)
+    with pytest.raises(ValueError, match=r"workers: expected a whole number, got 1\.5"):
+        map_in_order(double, [1], workers=1.5)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"engine ray: expected the package ray, got none\. Install nasrlm\[ray\]\.$"):
         map_in_order(double, [1], workers=1, engine="ray")

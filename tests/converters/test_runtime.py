@@ -135,12 +135,16 @@ def test_input_is_the_same_for_every_model_of_a_seed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threads": 0}, "expected threads of at least 1, got 0"),
-        ({"repeats": 0}, "expected repeats of at least 1, got 0"),
-        ({"warmup": -1}, "expected warmup of at least 0, got -1"),
+        ({"threads": 0}, "measure_latencies: threads: expected 1 or more, got 0"),
+        ({"repeats": 0}, "measure_latencies: repeats: expected 1 or more, got 0"),
+        ({"repeats": 2.5}, "measure_latencies: repeats: expected a whole number, got 2.5"),
+        ({"repeats": None}, "measure_latencies: repeats: expected a whole number, got None"),
+        ({"warmup": -1}, "measure_latencies: warmup: expected 0 or more, got -1"),
+        ({"seed": -1}, "measure_latencies: seed: expected 0 or more, got -1"),
+        ({"names": []}, "expected 1 names, one per text, got 0"),
     ],
 )
-def test_senseless_counts_are_refused(options, message):
+def test_senseless_arguments_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         measure_latencies([network(8)], **options)
 
@@ -196,3 +200,5 @@ def test_the_machine_is_described():
 def test_a_text_alone_is_no_list_of_texts():
     with pytest.raises(ValueError, match=r"measure_latencies: expected a list of texts, got one text\. Put it in"):
         measure_latencies("<")
+    with pytest.raises(ValueError, match="measure_latencies: expected a list of texts, got NoneType"):
+        measure_latencies(None)
