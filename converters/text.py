@@ -53,8 +53,10 @@ def parse(onnx_text: str) -> onnx.ModelProto:
     """Parse a text to a model, without adding the prelude.
 
     Raises:
-        OnnxTextError: the text does not parse; the message has the parser's position and reason.
+        OnnxTextError: it is no string or does not parse; the message has the parser's position and reason.
     """
+    if not isinstance(onnx_text, str):
+        raise OnnxTextError(f"ONNX text: expected a string, got {type(onnx_text).__name__}. Read files beforehand.")
     if "\0" in onnx_text:  # the parser would stop there and ignore the rest
         raise OnnxTextError(f"ONNX text: expected text, got a zero byte at character {onnx_text.index(chr(0))}.")
     if excess := excess_of_text(onnx_text):

@@ -20,7 +20,7 @@ from spaces.cell_notation import (
 )
 from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
-from spaces.notation import NotationReader
+from spaces.notation import NotationReader, checked_text
 
 # Of NAS-Bench-301, of search and evaluation in the DARTS paper, and of a long run in NAS-Bench-301.
 INIT_CHANNELS = (32, 16, 36, 50)
@@ -74,7 +74,7 @@ class DARTS(CellSpace):
         return CellNetwork(normal, reduce, channels, layers)
 
     def _read_genotype(self, notation: str) -> dict[str, Any]:
-        if notation.lstrip().startswith("Genotype"):
+        if checked_text(self.name, notation).lstrip().startswith("Genotype"):
             return read_python_genotype(self.reader, notation)
         value = self.reader.read_json(notation)
         if is_config(value):

@@ -17,6 +17,7 @@ from itertools import product
 import numpy as np
 
 from spaces.isomorphism import ZERO, Dataflow, Value, add
+from spaces.notation import checked_text
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
@@ -122,7 +123,7 @@ class NASBench201(SearchSpace[Cell]):
         return Cell(tuple(OPERATIONS[gene] for gene in genotype))
 
     def parse(self, notation: str) -> Cell:
-        nodes = notation.split("+")
+        nodes = checked_text(self.name, notation).split("+")
         if len(nodes) != NUM_NODES - 1:
             raise ArchitectureError(
                 f"nasbench201 notation: expected {NUM_NODES - 1} nodes joined by '+', got {len(nodes)} "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spaces.notation import checked_text
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 from spaces.stages import in_stages
@@ -73,7 +74,7 @@ class NASBenchMacro(SearchSpace[Layers]):
         return Layers(tuple(OPERATIONS[gene] for gene in genotype))
 
     def parse(self, notation: str) -> Layers:
-        unknown = [position for position, digit in enumerate(notation) if digit not in _DIGITS]
+        unknown = [position for position, digit in enumerate(checked_text(self.name, notation)) if digit not in _DIGITS]
         if unknown or len(notation) != NUM_LAYERS:
             where = f"position {unknown[0]}" if unknown else f"{len(notation)} of them"
             raise ArchitectureError(

@@ -1,4 +1,4 @@
-"""Reads published notations in JSON, with errors that give the position of the mistake."""
+"""Reads published notations, most of them in JSON, with errors that give the position of the mistake."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class NotationReader:
 
     def read_json(self, notation: str) -> Any:
         """Return the value of a notation in JSON."""
+        text = checked_text(self.space, notation)
         try:
-            return json.loads(notation)
+            return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise self.error("JSON", f"{shown(notation)}, {error}") from error
 
@@ -69,6 +70,17 @@ class NotationReader:
     def error(self, expected: str, got: str) -> ArchitectureError:
         """Return the error that a notation has ``got`` in place of ``expected``."""
         return ArchitectureError(f"{self.space} notation: expected {expected}, got {got}. {self.remedy}")
+
+
+def checked_text(space: str, notation: object) -> str:
+    """Return a notation if it is a string.
+
+    Raises:
+        ArchitectureError: it is something else, such as None or the architecture itself.
+    """
+    if not isinstance(notation, str):
+        raise ArchitectureError(f"{space} notation: expected a string, got {shown(notation)}.")
+    return notation
 
 
 def choice_index(place: str, name: str, value: object, choices: Sequence[object], remedy: str) -> int:

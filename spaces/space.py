@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from spaces.shown import cut
+from spaces.shown import cut, shown
 
 A = TypeVar("A", bound=Hashable)
 Genotype = tuple[int, ...]
@@ -149,8 +149,13 @@ class SearchSpace(ABC, Generic[A]):
         return architecture
 
     def _checked(self, genotype: Sequence[int]) -> Genotype:
-        if len(genotype) != len(self.gene_sizes):
-            raise self._genotype_error(genotype, max(self.gene_sizes), f"{len(genotype)} of them")
+        try:
+            length = len(genotype)
+        except TypeError as error:
+            got = shown(genotype)
+            raise ArchitectureError(f"{self.name} genotype: expected a row of integers, got {got}.") from error
+        if length != len(self.gene_sizes):
+            raise self._genotype_error(genotype, max(self.gene_sizes), f"{length} of them")
         genes = []
         for position, (gene, choices) in enumerate(zip(genotype, self.gene_sizes, strict=True)):
             try:

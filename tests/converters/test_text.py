@@ -1,6 +1,7 @@
 """ONNX text: what is written is what the printer prints; what does not parse is refused in one line."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -124,6 +125,8 @@ MALFORMED = {
     "a size beyond 64 bits": (TEXT.replace("float[1,", f"float[{10**20},"), r"expected numbers in range"),
     "a number beyond 32 bits": (TEXT.replace("Relu", "Relu <x: float = 1e999>"), r"expected numbers in range.*1e999"),
     "a zero byte": (f"{TEXT}\0{TEXT}", rf"zero byte at character {len(TEXT)}\."),
+    "bytes": (TEXT.encode(), r"expected a string, got bytes\. Read files beforehand\."),
+    "a path": (Path("network.onnxtxt"), r"expected a string, got \w*Path\. Read files beforehand\."),
 }
 
 

@@ -170,6 +170,14 @@ class SpaceContract:
             with pytest.raises(ArchitectureError, match=f"^{space.name}.*: expected (?s:.*), got "):
                 space.parse(notation)
 
+    def test_parse_and_decode_refuse_other_types(self, space, architectures):
+        for wrong in (None, 3, float("nan"), space.format(architectures[0]).encode(), ["x"], architectures[0]):
+            with pytest.raises(ArchitectureError, match=f"^{space.name} notation: expected a string, got "):
+                space.parse(wrong)
+        for wrong in (None, 3, iter(space.encode(architectures[0]))):
+            with pytest.raises(ArchitectureError, match=f"^{space.name} genotype: expected a row of integers, got "):
+                space.decode(wrong)
+
     def test_parse_refuses_what_is_cut_or_added(self, space, architectures):
         notation = space.format(architectures[0])
         for wrong in (notation[:-1], notation[1:], notation + "\x00", notation + notation):

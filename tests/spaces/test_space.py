@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spaces import ArchitectureError, SearchSpace
+from spaces.notation import checked_text
 from spaces.shown import shown
 from tests.spaces.contract import SpaceContract
 
@@ -38,7 +39,7 @@ class Towers(SearchSpace[Tower]):
         return Tower(widths)
 
     def parse(self, notation: str) -> Tower:
-        parts = notation.split("-")
+        parts = checked_text(self.name, notation).split("-")
         known = [part.isdecimal() and int(part) < n for part, n in zip(parts, self.gene_sizes[1:], strict=False)]
         if len(parts) > 3 or not all(known) or notation != "-".join(str(int(part)) for part in parts):
             raise ArchitectureError(f"towers notation: expected widths joined by '-', got {shown(notation)}. See size.")
