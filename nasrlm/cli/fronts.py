@@ -18,8 +18,8 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     if any(SOFT_MET in row for row in result.front):
         columns.append("soft constraints")
         rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
-    print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
-    line = f"{result.evaluations:,} evaluations, "
+    print_table(columns, rows, title=f"Pareto front, {_counted(len(rows), 'architecture')}")
+    line = f"{_counted(result.evaluations, 'evaluation')}, "
     line += f"{result.failed:,} more without a result, " if result.failed else ""
     line += f"{result.pruned:,} pruned"
     line += f", hypervolume {result.hypervolume:.4g} (relative to the worst values found)"
@@ -27,9 +27,15 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
     unmet = [] if result.front else ["no architecture has all objectives known and all constraints met"]
     strange = result.truth.unknown if result.truth is not None else 0
-    unknown = f"{strange:,} of {len(rows):,} architectures of the front have no true values" if strange else None
+    unknown = (
+        f"{strange:,} of {_counted(len(rows), 'architecture')} of the front have no true values" if strange else None
+    )
     words = [f"{line}, {result.seconds:.0f} s", result.stopped, unknown, *unmet, *result.unmet]
     say("; ".join(filter(None, words)))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:

@@ -84,6 +84,15 @@ def test_the_front_tells_which_soft_constraints_are_met(capsys: pytest.CaptureFi
     assert [word for line in lines for word in line.split() if word in ("met", "broken")] == ["met", "broken"]
 
 
+def test_a_front_of_one_architecture_is_counted_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    front = ({"architecture": "a", "params": {"median": 1.0, "low": 1.0, "high": 1.0}},)
+    for size, title, line in ((1, "architecture", " 1 evaluation,"), (2, "architectures", " 2 evaluations,")):
+        print_front(StudyResult(front * size, 0.0, (1.0,), size, 0, 0, None, 0.0, None), ["params"])
+        told = " ".join(capsys.readouterr().out.split())
+        assert told.startswith(f"Pareto front, {size} {title} ┏")
+        assert line in told
+
+
 def test_what_a_notebook_shows_of_a_result_is_short() -> None:
     found = StudyResult(({"architecture": "a"},), 0.0, (1.0,), 1000, 0, 0, None, 0.0, None)
     assert repr(found) == "StudyResult(1,000 evaluated, 1 on the front; see front, hypervolume)"
