@@ -75,6 +75,16 @@ def checked_whole(what: str, number: Any, least: int) -> int:
     return int(number)
 
 
+def check_flag(what: str, given: Any) -> None:
+    """Check that an argument is a truth value of Python or NumPy, not a word such as "no", which would count as true.
+
+    Raises:
+        ValueError: it is something else; ``what`` starts the message.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{what}: expected True or False, got {given!r}.")
+
+
 def checked_generator(seed: int | np.random.Generator) -> np.random.Generator:
     """Return a generator with this seed, or the generator that was given.
 

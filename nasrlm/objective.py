@@ -138,10 +138,18 @@ class Goal:
     Attributes:
         maximise: whether the largest values are searched for, else the smallest.
         objective: its name.
+
+    Raises:
+        ValueError: ``maximise`` is neither true nor false, or the name is not that of an objective.
     """
 
     maximise: bool
     objective: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.maximise, bool | np.bool_):
+            raise ValueError(f"goal: expected maximise to be True or False, got {self.maximise!r}.")
+        Objective.parse(self.objective)
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -3,14 +3,17 @@
 N architectures, M objectives, G goals, C constraints.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 
+from nasrlm.arguments import check_flag
 from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from nasrlm.objective import Goal, Objective, to_losses
 
@@ -27,12 +30,24 @@ class Constraint:
         at_most: whether the bound is an upper one; otherwise it is a lower one.
         bound: in the objective's own unit.
         soft: whether it is a preference.
+
+    Raises:
+        ValueError: the name is not that of an objective, the bound is not a finite number, or a flag is neither true
+            nor false.
     """
 
     objective: str
     at_most: bool
     bound: float
     soft: bool = False
+
+    def __post_init__(self) -> None:
+        Objective.parse(self.objective)
+        bound: Any = self.bound
+        if not isinstance(bound, Real) or not math.isfinite(bound):
+            raise ValueError(f"constraint: expected a finite number as bound, got {bound!r}.")
+        check_flag("constraint: at_most", self.at_most)
+        check_flag("constraint: soft", self.soft)
 
     @classmethod
     def parse(cls, text: str) -> Self:

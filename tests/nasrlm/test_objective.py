@@ -1,5 +1,6 @@
 """Objectives, goals and losses."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,20 @@ def test_losses_invert_and_keep_nan(rows: list[tuple[float, float]]) -> None:
 
 def test_a_maximised_zero_has_no_sign() -> None:
     assert not np.signbit(to_losses([Goal(True, "accuracy@a")], np.zeros((1, 1)))).any()
+
+
+@pytest.mark.parametrize(
+    ("maximise", "name", "message"),
+    [
+        ("min", "params", "goal: expected maximise to be True or False, got 'min'."),
+        (None, "params", "goal: expected maximise to be True or False, got None."),
+        (True, "latency [ms]", "objective: expected metric_unit@context, got 'latency [ms]'."),
+        (True, None, "objective: expected metric_unit@context, got None."),
+    ],
+)
+def test_a_goal_made_without_parsing_is_checked(maximise: Any, name: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Goal(maximise, name)
 
 
 def test_losses_need_a_column_for_each_goal() -> None:

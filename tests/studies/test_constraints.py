@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,21 @@ def test_violations_are_shares_of_the_bound() -> None:
     assert str(at_most) == "latency_ms@pixel3<=10"
     assert Constraint.parse(str(at_least)) == at_least
     assert str(Constraint("latency_ms@pixel3", True, np.float64(10))) == str(at_most)  # as study.json has it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("params", "<=", 10), "constraint: at_most: expected True or False, got '<='."),
+        (("params", True, 10, "soft"), "constraint: soft: expected True or False, got 'soft'."),
+        (("params", True, "10"), "constraint: expected a finite number as bound, got '10'."),
+        (("params", True, float("nan")), "constraint: expected a finite number as bound, got nan."),
+        (("params<=10", True, 10), "objective: expected metric_unit@context, got 'params<=10'."),
+    ],
+)
+def test_a_constraint_made_without_parsing_is_checked(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Constraint(*arguments)
 
 
 def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None:
