@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from spaces.promises import broken_promise
+from spaces.shown import shown
 from spaces.space import SearchSpace
 from spaces.spellings import Spellings
 
@@ -84,7 +85,7 @@ def same_spaces(names: Iterable[object], space: str) -> list[str]:
 
 def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:
     """Return a search space given as such or by name; raises what ``get_space`` does."""
-    return get_space(space) if isinstance(space, str) else space
+    return space if isinstance(space, SearchSpace) else get_space(space)
 
 
 def get_space(name: str, **options: object) -> SearchSpace[Any]:
@@ -103,6 +104,8 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
         >>> get_space("nasbench201", dataset="cifar100").num_classes
         100
     """
+    if not isinstance(name, str):
+        raise UnknownSpaceError(f"space: expected a name, or path/to/file.py:ClassName, got {shown(name)}.")
     if name in REGISTRY:
         module_name, _, class_name = REGISTRY[name].partition(":")
         space_class = getattr(importlib.import_module(module_name), class_name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
-from spaces.registry import check_name
+from spaces.registry import check_name, opened
 from spaces.spellings import Spellings
 
 OWN_SPACE = """
@@ -73,6 +73,13 @@ def test_the_name_that_is_most_like_is_advised(name):
         get_space(name)
     with pytest.raises(UnknownSpaceError, match=r"got 'resnet'\.$"):
         get_space("resnet")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["nasbench201"], Path("space.py"), SearchSpace])
+def test_what_is_no_name_is_refused(wrong):
+    for function in (get_space, opened):
+        with pytest.raises(UnknownSpaceError, match=r"space: expected a name, or path/to/file\.py:ClassName, got "):
+            function(wrong)
 
 
 def test_own_space(own_file):
