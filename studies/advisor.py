@@ -23,7 +23,7 @@ from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint, hard
 from studies.gate import Decision, Gate
-from studies.guide import RISK, Guide, Risk
+from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.misspelled import similar_name
@@ -171,14 +171,15 @@ class Advisor(Generic[A]):
         adapt_every are ignored: the gate's risk, ``count`` and ``learn_every`` replace them.
 
         Raises:
-            ValueError: ``count`` is not a whole number of 1 or more.
+            ValueError: ``count`` is not a whole number of 1 or more, or ``guide`` is no guide.
         """
+        guide = checked_guide("gate", guide) or Guide()
         count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
             return self._random(tried, count, seed)
         self._warn_of_guesses()
         model, ledger = self._learning.model, self._ledger(tried, seed)
-        found = propose(guide or Guide(), self.space, model, ledger, self.gate, count=count)
+        found = propose(guide, self.space, model, ledger, self.gate, count=count)
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 

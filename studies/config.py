@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -13,7 +13,7 @@ from nasrlm.objective import Goal, Objective
 from spaces import SearchSpace, Spellings
 from studies.columns import RESERVED
 from studies.constraints import Constraint, hard, objectives_of
-from studies.guide import Guide, levels_of
+from studies.guide import Guide, checked_guide, levels_of
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga2", "agemoea", "smsemoa")}
 TWINS = ("once", "apart")
@@ -52,13 +52,13 @@ def parsed(who: str, name: str, given: Any, kind: type[K]) -> tuple[K, ...]:
     """Return goals or constraints, after parsing those that are strings.
 
     Raises:
-        ValueError: a single string is given instead of a list, or one cannot be parsed.
+        ValueError: a single string or something else is given instead of a list, or one cannot be parsed.
     """
     return tuple([x if isinstance(x, kind) else kind.parse(x) for x in _listed(who, name, given)])
 
 
 def _listed(who: str, name: str, given: Any) -> tuple[Any, ...]:
-    if isinstance(given, str):
+    if isinstance(given, str) or not isinstance(given, Iterable):
         raise ValueError(f"{who}: expected a list of {name}, got {given!r}. Put it in a list.")
     return tuple(given)
 
@@ -121,6 +121,10 @@ class SearchConfig:
         object.__setattr__(self, "constraints", parsed("search", "constraints", self.constraints, Constraint))
         object.__setattr__(self, "warm_start", _listed("search", "warm_start", self.warm_start))
         object.__setattr__(self, "earlier_trials", tuple(self.earlier_trials))
+        for name in ("space", "engine", "sampler", "evaluator"):
+            if not isinstance(word := getattr(self, name), str):
+                raise ValueError(f"search: expected {name} as a word, got {word!r:.80}.")
+        checked_guide("search", self.guide)
         object.__setattr__(self, "storage", storage_name(self.storage))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):

@@ -103,7 +103,7 @@ class Gate:
         self.objectives = objectives_of(self.goals, self.constraints)
         self.risk = risk
         self.levels = levels_of(risk, self.objectives)
-        self._best = self._best_losses(best or {})
+        self._best = self._best_losses({} if best is None else best)
         self._front = self._no_front()
 
     @property
@@ -193,6 +193,8 @@ class Gate:
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:
         """Return the (goals,) best conceivable losses; -inf if not given."""
         names = [goal.objective for goal in self.goals]
+        if not isinstance(best, Mapping):
+            raise ValueError(f"gate: expected best values of {', '.join(names)}, by name, got {best!r:.80}.")
         unknown = [name for name in best if name not in names]
         if unknown:
             raise ValueError(f"gate: expected best values of {', '.join(names)}, got {', '.join(unknown)}.")

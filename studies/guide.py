@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from nasrlm.arguments import checked_whole
+from nasrlm.arguments import check_flag, checked_whole
 from nasrlm.objective import Objective
 
 ACQUISITIONS = ("hypervolume", "median")
@@ -110,6 +110,8 @@ class Guide:
             )
         for name, least in (("batch_size", 1), ("generations", 1), ("samples", 1), ("adapt_every", 0)):
             object.__setattr__(self, name, checked_whole(f"search: {name}", getattr(self, name), least))
+        for name in ("gate", "exhaustive", "joint"):
+            check_flag(f"search: {name}", getattr(self, name))
         if self.joint and self.acquisition != "hypervolume":
             raise ValueError(
                 f"search: expected joint samples with acquisition hypervolume, got {self.acquisition!r}. Leave one out."
@@ -141,3 +143,14 @@ class Guide:
                 f"search guide: expected {', '.join(names)}, got {', '.join(unknown)}. Check the spelling."
             )
         return cls(**values)
+
+
+def checked_guide(who: str, given: Guide | None) -> Guide | None:
+    """Return the guide that was given, or None.
+
+    Raises:
+        ValueError: it is something else, such as its settings by name; ``who`` starts the message.
+    """
+    if not isinstance(given, Guide | None):
+        raise ValueError(f"{who}: expected a guide, got {given!r:.80}. Make it with nasrlm.optuna.Guide(...).")
+    return given

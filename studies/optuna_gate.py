@@ -18,7 +18,7 @@ from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
 from studies.callers import warn_caller
 from studies.gate import Gate
-from studies.guide import RISK, Guide, Risk
+from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import median_first
 from studies.ledger import Entry
 from studies.optuna_trials import (
@@ -268,9 +268,10 @@ class ParetoGate(Generic[A]):
         """Return a callback for ``study.optimize`` that enqueues ``count`` architectures whenever no trial is waiting.
 
         Raises:
-            ValueError: ``count`` is not a whole number of 1 or more.
+            ValueError: ``count`` or ``seed`` is not a whole number, or too small; or ``guide`` is no guide.
         """
-        return partial(self._fill, checked_whole("gate: count", count, 1), guide, seed)
+        count, seed = checked_whole("gate: count", count, 1), checked_whole("gate: seed", seed, 0)
+        return partial(self._fill, count, checked_guide("gate", guide), seed)
 
     def _fill(self, count: int, guide: Guide | None, seed: int, study: optuna.Study, trial: FrozenTrial) -> None:
         with self._lock:  # the first of several threads fills the queue for all

@@ -49,6 +49,11 @@ def test_a_guide_may_have_numbers_of_numpy() -> None:
             "expected objectives not named like other columns of its tables, order, architecture, key, ",
         ),
         ({"constraints": ["status<=1", "soft_met>=1"]}, "; got status, soft_met. Add a context, such as status@mine."),
+        ({"goals": None}, "search: expected a list of goals, got None. Put it in a list."),
+        ({"constraints": 3}, "search: expected a list of constraints, got 3. Put it in a list."),
+        ({"space": get_space("nasbench201")}, "search: expected space as a word, got NASBench201("),
+        ({"engine": ["optuna"]}, "search: expected engine as a word, got ['optuna']."),
+        ({"guide": {"joint": "no"}}, "search: joint: expected True or False, got 'no'."),
         ({"trials": 0}, "search: trials: expected 1 or more, got 0."),
         ({"trials": "60"}, "search: trials: expected a whole number, got '60'."),
         ({"seed": -1}, "search: seed: expected 0 or more, got -1."),
@@ -107,6 +112,11 @@ def test_twins_are_searched_apart_where_their_costs_differ() -> None:
     assert twins_of(nasbench201, ["accuracy@cifar10", "latency_ms@raspi4"]) == "apart"
     assert twins_of(nasbench201, ["accuracy@cifar10", "valid_accuracy@cifar10"]) == "once"
     assert twins_of(nasbench101, ["accuracy@cifar10", "latency_ms@raspi4"]) == "once"
+
+
+def test_settings_in_place_of_a_guide_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"search: expected a guide, got {'gate': False}\. Make it with"):
+        SearchConfig("toy", ["min:params"], 5, guide={"gate": False})  # type: ignore[arg-type]
 
 
 def test_a_storage_may_be_a_path() -> None:

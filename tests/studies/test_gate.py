@@ -124,6 +124,12 @@ def test_a_constraint_violated_at_both_ends_prunes() -> None:
     assert lookup.calls[1] == (["slow", "both"], [LATENCY])
 
 
+@pytest.mark.parametrize("best", [95.0, [95.0]])
+def test_best_values_without_names_are_refused(best: object) -> None:
+    with pytest.raises(ValueError, match=rf"gate: expected best values of {ACCURACY}, {LATENCY}, by name, got "):
+        make_gate(("front", 80.0, 1.0), best=best)
+
+
 def test_front_members_that_break_a_soft_constraint_prune_less() -> None:
     lookup = Lookup(
         slow={ACCURACY: (60, 65, 70), LATENCY: (13, 14, 15)},

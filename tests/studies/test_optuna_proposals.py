@@ -113,6 +113,15 @@ def test_what_is_no_count_is_not_proposed(count: int) -> None:
             propose()
 
 
+def test_settings_in_place_of_a_guide_propose_nothing() -> None:
+    gate, study, settings = make_gate(), make_study(), {"acquisition": "median"}
+    for propose in (lambda: gate.enqueue(study, guide=settings), lambda: gate.enqueue_callback(guide=settings)):  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^gate: expected a guide, got {'acquisition': 'median'}\. Make it with"):
+            propose()
+    with pytest.raises(ValueError, match=r"^gate: seed: expected a whole number, got None\."):
+        gate.enqueue_callback(seed=None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("acquisition", ["hypervolume", "median"])
 def test_proposals_are_enqueued_once_and_evaluated(acquisition: str) -> None:
     gate, study, trained = make_gate(), make_study("RandomSampler"), list[Row]()
