@@ -6,6 +6,7 @@ N texts, M objectives, Q quantiles.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
@@ -47,6 +48,15 @@ def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
     return numbers
 
 
+def has_order(given: Any) -> bool:
+    """Return whether items can be taken in order: not from a single value, a set, a mapping's keys or a whole table."""
+    return (
+        isinstance(given, Iterable)
+        and not isinstance(given, str | bytes | set | frozenset | Mapping)
+        and getattr(given, "ndim", 1) == 1
+    )
+
+
 def items_of(given: Iterable[Any]) -> list[Any]:
     """Return a list of the items, with those of Arrow converted to Python's types."""
     return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
@@ -73,6 +83,16 @@ def checked_whole(what: str, number: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{what}: expected {least} or more, got {number}.")
     return int(number)
+
+
+def check_number(what: str, given: Any, least: float) -> None:
+    """Check that an argument is a finite number of ``least`` or more; ``what`` starts the error message.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (isinstance(given, Real) and least <= float(given) < math.inf):
+        raise ValueError(f"{what}: expected {least} or more, got {given!r}.")
 
 
 def check_flag(what: str, given: Any) -> None:
@@ -170,8 +190,5 @@ def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
 
 
 def _listed(given: Any) -> tuple[Any, ...] | None:
-    """Return the items as a tuple, or None if a single value was given."""
-    try:
-        return None if isinstance(given, str) else tuple(given)
-    except TypeError:
-        return None
+    """Return the items as a tuple, or None if they have no order, or a single value was given."""
+    return tuple(given) if has_order(given) else None

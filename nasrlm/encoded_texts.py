@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from nasrlm.arguments import check_number
+
 
 class EncodedText(NamedTuple):
     """An encoded text, without padding."""
@@ -31,9 +33,13 @@ class EncodedTexts:
 
     Args:
         max_bytes: of all texts together; 0 caches none. A text of 44 tokens and width 128 takes 23 KB.
+
+    Raises:
+        ValueError: ``max_bytes``, the ``memory_bytes`` of a predictor, is no number of 0 or more.
     """
 
     def __init__(self, max_bytes: int) -> None:
+        check_number("memory_bytes", max_bytes, 0)
         self.max_bytes, self.num_bytes = max_bytes, 0
         self._kept: OrderedDict[str, EncodedText] = OrderedDict()
         self._lock = threading.Lock()

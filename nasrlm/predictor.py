@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from nasrlm.answerer import Answerer, Levels
 from nasrlm.arguments import (
+    check_number,
     checked_generator,
     checked_levels,
     checked_names,
@@ -231,8 +232,7 @@ class Predictor:
                 impossible values.
         """
         samples, rng = checked_whole("samples", samples, 1), checked_generator(seed)
-        if not MIN_TEMPERATURE <= temperature < math.inf:
-            raise ValueError(f"temperature: expected {MIN_TEMPERATURE} or more, got {temperature}.")
+        check_number("temperature", temperature, MIN_TEMPERATURE)
         asked = checked_names(objectives)
         self._objective_ids(asked)
         names = tuple(sorted(asked, key=self._index.__getitem__))

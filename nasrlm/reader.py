@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from nasrlm.arguments import items_of
+from nasrlm.arguments import has_order, items_of
 from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engines.engine import Engine
 from nasrlm.model.encoded import Encoded
@@ -135,7 +135,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
-    if not isinstance(texts, Iterable):
+    if not has_order(texts):
         raise ValueError(f"texts: expected a list of texts, got {type(texts).__name__}.")
     listed = items_of(texts)
     for row, text in enumerate(listed):
