@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nasrlm.arguments import checked_names
+from nasrlm.arguments import checked_names, has_order
 from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.text.network import has_executed_blocks
@@ -103,7 +103,11 @@ class Examples:
         return cls.of_table(pd.concat(frames, ignore_index=True), texts, objectives, Origins.of_tables(frames, paths))
 
     def __post_init__(self) -> None:
+        for name, given in (("texts", self.texts), ("objectives", self.objectives)):
+            if not has_order(given):
+                raise ValueError(f"Examples: expected a list of {name}, got {given!r:.60}.")
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be indexed by its labels
+        object.__setattr__(self, "objectives", tuple(self.objectives))
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
             raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
         words = [*self.objectives, *([] if self.spaces.dtype.kind == "U" else self.spaces)]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nasrlm.arguments import checked_levels
-from nasrlm.arrays import FloatArray
+from nasrlm.arguments import checked_levels, checked_names
+from nasrlm.arrays import FloatArray, to_floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,9 @@ class Prediction:
         quantiles: Q levels in (0, 1), ascending, the third axis.
         values: (N, M, Q) in the objectives' own units. They are guesses for objectives that the model has not learned
             in a text's space; ``Predictor.objectives_of(space)`` lists those that it has.
+
+    Raises:
+        ValueError: names or levels are no list, levels do not ascend, or values are no numbers of this shape.
     """
 
     objectives: tuple[str, ...]
@@ -29,8 +32,13 @@ class Prediction:
     values: FloatArray
 
     def __post_init__(self) -> None:
-        levels = checked_levels(self.quantiles)
-        expected = (len(self.objectives), len(levels))
+        object.__setattr__(self, "objectives", checked_names(self.objectives))
+        object.__setattr__(self, "quantiles", checked_levels(self.quantiles))
+        try:
+            object.__setattr__(self, "values", to_floats(self.values))
+        except (TypeError, ValueError) as e:
+            raise ValueError(f"prediction: expected numbers as values, got {repr(self.values)[:60]}.") from e
+        expected = (len(self.objectives), len(self.quantiles))
         if self.values.ndim != 3 or self.values.shape[1:] != expected:
             raise ValueError(
                 f"prediction: expected values of shape (N, {expected[0]}, {expected[1]}), "

@@ -1,5 +1,7 @@
 """Texts with labels: what a table's rows become, and what does not fit together."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,16 @@ def test_examples_must_fit_together() -> None:
     with pytest.raises(ValueError, match="expected numbers as labels and strings as objectives and spaces"):
         Examples(["a"], (1,), labels, splits, spaces)  # type: ignore[arg-type]
     assert Examples(["a"], ("params",), labels.astype(np.longdouble), splits, spaces).labels.dtype == np.float64
+
+
+@pytest.mark.parametrize("wrong", ["a", {"a": 1}, None])
+def test_texts_and_objectives_are_lists(wrong: Any) -> None:
+    labels, splits, spaces = np.zeros((1, 1)), np.array(["train"]), np.array(["text"])
+    with pytest.raises(ValueError, match=r"Examples: expected a list of texts, got "):
+        Examples(wrong, ("params",), labels, splits, spaces)
+    with pytest.raises(ValueError, match=r"Examples: expected a list of objectives, got "):
+        Examples(["a"], wrong, labels, splits, spaces)
+    assert Examples(["a"], ["params"], labels, splits, spaces).objectives == ("params",)  # type: ignore[arg-type]
 
 
 def test_what_the_table_lacks_is_named() -> None:

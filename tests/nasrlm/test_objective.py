@@ -180,3 +180,23 @@ def test_equal_labels_have_no_deviation_of_their_own(value: float) -> None:
     assert deviation_of(np.full(7, value), of_equal=2.0) == 2.0
     assert deviation_of(np.array([value - 1e6, value + 1e6])) == 1e6
     assert deviation_of(np.array([0.0, 1e-9])) == 5e-10
+
+
+def test_a_prediction_may_be_made_of_lists() -> None:
+    made = Prediction(["a@b"], [0.1, 0.5, 0.9], [[[1, 2, 3]], [[4, None, 6]]])  # type: ignore[arg-type]
+    assert (made.objectives, made.quantiles) == (("a@b",), (0.1, 0.5, 0.9))
+    np.testing.assert_array_equal(made.median, [[2.0], [np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("objectives", "values", "message"),
+    [
+        ("a", [[[1.0]]], r"objectives: expected a list of names, got 'a'\. Put it in a list\."),
+        (["a"], [[["fast"]]], r"prediction: expected numbers as values, got \[\[\['fast'\]\]\]\."),
+        (["a"], None, r"prediction: expected values of shape \(N, 1, 1\), got \(\)\."),
+        (["a"], [1.0], r"prediction: expected values of shape \(N, 1, 1\), got \(1,\)\."),
+    ],
+)
+def test_what_is_no_prediction_is_refused(objectives: Any, values: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Prediction(objectives, (0.5,), values)
