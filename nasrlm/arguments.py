@@ -95,6 +95,17 @@ def check_number(what: str, given: Any, least: float) -> None:
         raise ValueError(f"{what}: expected {least} or more, got {given!r}.")
 
 
+def check_kind(who: str, given: object, kind: type) -> None:
+    """Check that an argument of the function ``who`` is an instance of a class of this package.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(given, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise ValueError(f"{who}: expected {article} {kind.__name__}, got {type(given).__name__}.")
+
+
 def check_flag(what: str, given: Any) -> None:
     """Check that an argument is a truth value of Python or NumPy, not a word such as "no", which would count as true.
 

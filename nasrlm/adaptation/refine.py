@@ -19,13 +19,15 @@ from scipy.stats import norm
 from tqdm import tqdm
 
 from nasrlm.adaptation.repeated_labels import mean_labels, places_of
+from nasrlm.arguments import check_kind
 from nasrlm.arrays import FloatArray
 from nasrlm.calibration import LEVELS, fit_calibration
-from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
 from nasrlm.model.cost_sum import CostSum, rounded, without
 from nasrlm.model.row_sum import RowSum
+from nasrlm.named_spaces import Space, checked_space
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.text.row_counts import RowCounts, row_counts
@@ -57,7 +59,7 @@ class Comparison(NamedTuple):
 
 
 def refine(
-    checkpoint: Checkpoint, space: str, examples: Examples, progress: bool = False
+    checkpoint: Checkpoint, space: str | Space, examples: Examples, progress: bool = False
 ) -> tuple[Checkpoint, list[Comparison]]:
     """Return a checkpoint that predicts costs of a space as sums where these are closer than what the decoder spells.
 
@@ -66,7 +68,7 @@ def refine(
 
     Args:
         checkpoint: to start from; it is not changed. Its own sums of these objectives are fitted anew.
-        space: of the texts.
+        space: name of the texts' space, or the space.
         examples: rows of the space; test rows are ignored, and objectives that are no costs or that the checkpoint does
             not know.
         progress: show a bar on stderr.
@@ -75,8 +77,12 @@ def refine(
         The checkpoint, and a comparison for each cost with at least ``FEWEST_VALID`` valid labels.
 
     Raises:
-        ValueError: a text cannot be read; the message names its file and row; or labels beyond 1e30.
+        ValueError: an argument is of another class; a text cannot be read; the message names its file and row; or
+            labels beyond 1e30.
     """
+    checked_checkpoint(checkpoint, "refine")
+    check_kind("refine", examples, Examples)
+    space = checked_space(space, ())
     rows = examples.rows(np.flatnonzero(examples.splits != "test"))
     examples, places = _one_a_text(rows), places_of(rows.texts)
     valid, is_valid = examples.split("valid"), examples.splits == "valid"

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from nasrlm.arguments import check_kind
 from nasrlm.calibration import MIN_TEXTS, Calibration, fit_calibration, num_texts
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import UNTITLED
@@ -54,12 +55,14 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: no labelled train rows, unknown names of objectives or spaces, a text too long for the model, a
-            device or backbone that cannot be used, a loss that is not finite, ``config.out`` has the state of another
-            run, or another run is writing there.
+        ValueError: an argument is of another class, no labelled train rows, unknown names of objectives or spaces, a
+            text too long for the model, a device or backbone that cannot be used, a loss that is not finite,
+            ``config.out`` has the state of another run, or another run is writing there.
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
+    check_kind("train", config, TrainConfig)
+    check_kind("train", examples, Examples)
     with run_folder(config.out):
         if config.encoder_steps:
             return _train_encoders(config, examples, progress)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from converters.version import code_digest
+from nasrlm.arguments import check_kind
 from nasrlm.examples import Examples
 from nasrlm.files import write_atomically
 from nasrlm.training.config import TrainConfig
@@ -49,6 +50,7 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     Raises:
         ValueError: a table cannot be read or is incomplete, no table has an objective, or as for ``check_config``.
     """
+    check_kind("training_examples", config, TrainConfig)
     if not config.table:
         raise ValueError("table: expected a config that names a table or several, got none.")
     tables = [_read(path, config.space, config.objectives) for path in config.table]

@@ -145,3 +145,8 @@ def test_the_docs_make_a_table_of_networks_in_files(tmp_path: Path, monkeypatch:
     exec(compile(script, "training.md", "exec"), {})
     frame = read_rows(Path("labels.parquet"), None, require=["latency_ms@board"])
     assert frame["text"].tolist() == texts
+
+
+def test_settings_in_place_of_a_config_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"training_examples: expected a TrainConfig, got dict\."):
+        training_examples({"table": ["a.csv"]})  # type: ignore[arg-type]
