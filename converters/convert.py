@@ -9,9 +9,10 @@ including operations whose results are unused.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from converters.passes.normalise import normalise
 from converters.passes.outline import outline
 from converters.passes.simplify import remove_dead_nodes, simplify
 from converters.text import OnnxTextError, to_model, write
+from spaces.genotype_space import Choices, GenotypeSpace
 from spaces.space import SearchSpace
 from spaces.spellings import Spellings
 
@@ -46,8 +48,8 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
     the layers in its graph may use any ONNX operators, since they are normalised afterwards.
 
     Raises:
-        ValueError: ``space`` is no space, ``architecture`` is a notation or a genotype, there is no converter for the
-            space, or its ``build`` does not return a ``Graph``.
+        ValueError: ``space`` is no space, ``architecture`` is a notation, a genotype or of another space, there is no
+            converter for the space, or its ``build`` does not return a ``Graph``.
 
     An exception raised while building gets the architecture's notation as a note.
     """
@@ -55,7 +57,7 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
         raise ValueError(
             f"to_graph: expected a search space, got {space!r:.60}. Load one by name with spaces.get_space."
         )
-    if isinstance(architecture, Sequence | np.ndarray) and not _is_users(space):
+    if not isinstance(architecture, _kind_of_architectures(space)):
         got = f"text, {architecture[:60]!r}" if isinstance(architecture, str) else f"{architecture!r:.60}"
         raise ValueError(
             f"to_graph: expected an architecture of {space.name}, got {got}. Convert a notation with the space's "
@@ -68,6 +70,20 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
         with suppress(Exception):  # an architecture of another space has no notation
             e.add_note(f"architecture {space.format(architecture)}")
         raise
+
+
+def _kind_of_architectures(space: SearchSpace[Any]) -> type[Any]:
+    """Return the class of a space's architectures; ``object`` for a user's, which may be of several classes."""
+    if isinstance(space, Spellings):
+        return _kind_of_architectures(space.space)
+    if isinstance(space, GenotypeSpace):
+        return Choices
+    return object if _is_users(space) else _kind_of_sampled(space)
+
+
+@lru_cache(maxsize=64)
+def _kind_of_sampled(space: SearchSpace[Any]) -> type[Any]:
+    return type(space.sample(np.random.default_rng(0)))
 
 
 def _built(space: SearchSpace[Any], architecture: Any) -> Graph:
@@ -91,7 +107,16 @@ def _ending(built: object) -> str:
 
 
 def to_canonical_graph(graph: Graph) -> Graph:
-    """Return the canonical graph: only what the outputs depend on, in canonical order, with repeated blocks inline."""
+    """Return the canonical graph: only what the outputs depend on, in canonical order, with repeated blocks inline.
+
+    Raises:
+        ValueError: ``graph`` is no Graph, but for example an ONNX model.
+    """
+    if not isinstance(graph, Graph):
+        raise ValueError(
+            f"graph: expected a converters.Graph, got {type(graph).__name__}. Convert architectures with to_graph, "
+            "ONNX models with model_to_graph."
+        )
     return canonicalise(simplify(graph))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +67,11 @@ def read_model(path: Path | str) -> ModelProto:
     Raises:
         OnnxModelError: there is no such file, or it is no ONNX model. The message is one line that names the file.
     """
+    if not isinstance(path, str | PathLike):
+        raise OnnxModelError(
+            f"expected an ONNX model or the path of one, got {type(path).__name__}. Convert a torch module with "
+            "converters.module_to_onnx_text."
+        )
     if "\n" in str(path):
         raise OnnxModelError(
             f"expected the path of an ONNX model, got text, {str(path)[:40]!r}. Convert ONNX text with "

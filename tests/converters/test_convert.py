@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from torch import nn
 
 from converters import (
     OnnxModelError,
+    graph_to_onnx_text,
     model_to_graph,
     model_to_onnx_text,
+    statistics,
     to_canonical_graph,
     to_graph,
     to_model,
@@ -20,7 +23,7 @@ from converters import (
 )
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from spaces import Spellings, get_space
+from spaces import GenotypeSpace, Spellings, get_space
 from spaces.nasbench201 import NASBench201
 from tests.spaces.contract import rng
 
@@ -169,6 +172,39 @@ def test_what_is_no_space_or_no_architecture_is_told():
     for genotype in ([0] * 6, (0,) * 6, np.zeros(6, dtype=int)):
         with pytest.raises(ValueError, match=r"expected an architecture of nasbench201, got .*0, 0.*its method decode"):
             to_onnx_text(space, genotype)
+    darts = get_space("darts")
+    for wrong in (None, 3, {"edges": []}, darts.sample(np.random.default_rng(0)), type(space.decode((0,) * 6))):
+        with pytest.raises(ValueError, match=r"expected an architecture of nasbench201, got .*its method decode"):
+            to_onnx_text(space, wrong)
+
+
+def test_an_own_space_of_choices_takes_no_notation():
+    class Depths(GenotypeSpace):
+        name = "depths"
+        choices: ClassVar = {"depth": (1, 2)}
+
+        def build(self, architecture):
+            g = GraphBuilder((1, 3, 8, 8))
+            return g.build(g.conv(g.input, 4 * architecture["depth"], kernel=3))
+
+    for space in (Depths(), Spellings(Depths())):
+        assert "nn.Conv" in to_onnx_text(space, space.decode((1,)))
+        for wrong in ("[2]", (1,), None):
+            with pytest.raises(ValueError, match=r"expected an architecture of depths, got .*the space's method parse"):
+                to_onnx_text(space, wrong)
+
+
+@pytest.mark.parametrize("given", [None, "v0", ModelProto()])
+def test_what_is_no_graph_is_refused(given):
+    for function in (to_canonical_graph, graph_to_onnx_text, statistics):
+        with pytest.raises(ValueError, match=r"graph: expected a converters\.Graph, got .*with model_to_graph\."):
+            function(given)
+
+
+@pytest.mark.parametrize("given", [None, 3, [], nn.ReLU()])
+def test_what_is_no_model_is_refused(given):
+    with pytest.raises(OnnxModelError, match=r"expected an ONNX model or the path of one, got \w+\. Convert a torch"):
+        model_to_onnx_text(given)
 
 
 def test_text_in_place_of_a_path_is_told():
