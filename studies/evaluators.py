@@ -14,10 +14,12 @@ import pandas as pd
 
 from converters.runtime import measure_latencies
 from converters.tables.counts import COUNTS, counts_by_name, named_counts
+from nasrlm.arguments import check_kind, checked_names
 from nasrlm.arrays import FloatArray, complete_mask
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from spaces.registry import opened
 from spaces.shown import shown
 from studies.config import SearchConfig
 from studies.history import predicted_objectives
@@ -70,7 +72,7 @@ class TableEvaluator(Generic[A]):
     separately. The simplest twin is that with the smallest genotype. In ``Spellings`` of a space there are no twins.
 
     Args:
-        space: the search space, which parses the table's notations.
+        space: the search space, which parses the table's notations, or its name.
         table: a column ``architecture`` and label columns; if there is a column ``space``, other spaces' rows are
             ignored.
         objectives: M label columns. Counts such as ``macs@onnx`` are computed if the table lacks them.
@@ -95,28 +97,31 @@ class TableEvaluator(Generic[A]):
 
     def __init__(
         self,
-        space: SearchSpace[A],
+        space: SearchSpace[A] | str,
         table: pd.DataFrame,
         *,
         objectives: Sequence[str],
         name: str = "table",
         progress: bool = False,
     ) -> None:
+        check_kind(name, table, pd.DataFrame)
         self.name = name
-        self.space = space
-        self.objectives = tuple(objectives)
+        self.space: SearchSpace[A] = opened(space)
+        self.objectives = checked_names(objectives)
+        if not self.objectives:
+            raise ValueError(f"{name}: expected one or more objectives, got none.")
         counted = [objective for objective in self.objectives if objective in COUNTS and objective not in table]
-        rows = _labelled_rows(table, space, [name for name in self.objectives if name not in counted], name)
-        parsed = list(parsed_rows(space, rows, name))
-        keys = [space.architecture_key(architecture) for architecture in parsed]
+        rows = _labelled_rows(table, self.space, [name for name in self.objectives if name not in counted], name)
+        parsed = list(parsed_rows(self.space, rows, name))
+        keys = [self.space.architecture_key(architecture) for architecture in parsed]
         if counted:
-            counts = named_counts(space, parsed, counted, progress=progress)
+            counts = named_counts(self.space, parsed, counted, progress=progress)
             rows = rows.assign(**dict(zip(counted, counts.T, strict=True)))
         numbers = pd.DataFrame({name: possible_numbers(rows[name], self.name) for name in self.objectives})
         numbers = numbers.astype(np.float64)
-        notations = [space.format(architecture) for architecture in parsed]
+        notations = [self.space.format(architecture) for architecture in parsed]
         self._row_of_notation = {notation: row for row, notation in reversed([*enumerate(notations)])}
-        simplest = sorted(range(len(parsed)), key=lambda row: space.encode(parsed[row]))
+        simplest = sorted(range(len(parsed)), key=lambda row: self.space.encode(parsed[row]))
         shared = numbers.iloc[simplest].groupby([keys[row] for row in simplest], sort=False).first()
         shared = shared.loc[list(dict.fromkeys(keys))]
         self.keys = tuple(str(key) for key in shared.index)

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from typing_extensions import TypeIs
 
 from converters import to_measured_text
+from nasrlm.arguments import check_kind
 from spaces import SearchSpace
 from spaces.registry import opened
 from studies.config import SearchConfig
@@ -83,6 +84,7 @@ def search(
         5,000 trials, one busy core, including isomorphism keys and writing). TPE takes 17 ms at 1,000 trials; GP takes
         1.5 s with two goals and 4 s with three at only 38 trials, and more with every trial.
     """
+    check_kind("search", config, SearchConfig)
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
     named: SearchSpace[A] = opened(space)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
+from nasrlm.arguments import check_kind
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import opened
@@ -67,6 +68,9 @@ def search_with_model(
         >>> config = nasrlm.SearchConfig("nasbench201", goals, trials=50, twins="apart")
         >>> nasrlm.search_with_model(config, "nasbench201", train_and_measure, "study")  # doctest: +SKIP
     """
+    check_kind("search", config, SearchConfig)
+    if predictor is not None:
+        check_kind("search", predictor, Predictor)
     named: SearchSpace[A] = opened(space)
     guide, objectives = config.guide or Guide(), config.objectives
     predictor = predictor or Predictor.from_pretrained().of_space(named.address)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from nasrlm.arguments import check_kind
 from spaces import ArchitectureError, SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
@@ -53,6 +54,7 @@ def open_study(
         warnings.warn(doubt, stacklevel=1)  # further frames are contextlib's
     check_met_together(config.constraints)
     if truth is not None:
+        check_kind("truth", truth, TableEvaluator)
         true_labels(config, truth)  # raises now, not after the search
     config = replace(config, space_sha256=digest_of_space(space))
     searched = config.searched(space)

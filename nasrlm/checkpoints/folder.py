@@ -30,7 +30,13 @@ def released_folder() -> Path:
 
 
 def folder_or_released(folder: Path | str | None) -> Path:
-    """Return a checkpoint's folder, or that of the released checkpoint if it is None."""
+    """Return a checkpoint's folder, or that of the released checkpoint if it is None.
+
+    Raises:
+        CheckpointError: it is neither None nor a path.
+    """
+    if not isinstance(folder, str | os.PathLike | None):
+        raise CheckpointError(f"checkpoint: expected the path of a folder, got {folder!r:.60}.")
     return released_folder() if folder is None else Path(folder)
 
 
@@ -42,7 +48,7 @@ def check_complete(folder: Path) -> None:
     """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if not (folder / name).is_file():
-            left = folder.with_name(f".{folder.name}.old")
+            left = folder.absolute().parent / f".{folder.absolute().name}.old"
             if left.is_dir() and not folder.exists():
                 raise CheckpointError(
                     f"{folder}: expected a checkpoint, got one whose save was interrupted. Rename {left.name} to "

@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from nasrlm.named_function import named_function
 from spaces import get_space
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
 from studies.surrogates.medians_only import MediansOnly
-from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, ToySpace, toy_results, toy_table, true_values
 
 
 def test_table_answers_unlisted_twins_with_the_simplest_row_and_strangers_with_nan() -> None:
@@ -230,3 +231,23 @@ def test_certain_answers_have_no_spread() -> None:
     np.testing.assert_array_equal(samples[:, 1], np.repeat(given.median[:, [1]], 4, axis=1))
     assert certain.sample(texts, OBJECTIVES[:1], 4, 0).shape == (2, 1, 4)
     assert certain.objectives == OBJECTIVES
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"table": "table.parquet"}, r"table: expected a DataFrame, got str\."),
+        ({"objectives": "params"}, r"objectives: expected a list of names, got 'params'\. Put it in a list\."),
+        ({"objectives": []}, r"table: expected one or more objectives, got none\."),
+        ({"space": None}, r"space: expected a name, or path/to/file\.py:ClassName, got None\."),
+    ],
+)
+def test_arguments_of_other_kinds_are_no_table(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TableEvaluator(**{"space": ToySpace(), "table": toy_table(), "objectives": OBJECTIVES, **given})
+
+
+def test_the_space_of_a_table_may_be_named() -> None:
+    table = pd.DataFrame({"architecture": [get_space("nasbench201").format(get_space("nasbench201").decode((0,) * 6))]})
+    named = TableEvaluator("nasbench201", table.assign(params=1.0), objectives=["params"])  # type: ignore[var-annotated]
+    assert named.space.name == "nasbench201"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -246,3 +247,19 @@ def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="truth table: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
         search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=accuracies)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"config": {"trials": 10}}, "search: expected a SearchConfig, got dict."),
+        ({"truth": toy_table()}, "truth: expected a TableEvaluator, got DataFrame."),
+        ({"known": ["0-1-2-3"]}, "known: expected a list of architectures, got ['0-1-2-3']. Parse notations"),
+        ({"known": 3}, "known: expected a list of architectures, got 3. Parse notations"),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    arguments = {"config": toy_config(), "space": SPACE, "evaluator": ToyEvaluator(), "out": tmp_path / "out", **given}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        search(**arguments)
+    assert not (tmp_path / "out").exists()

@@ -112,3 +112,21 @@ def test_a_checkpoint_in_place_of_its_predictor_is_refused(tmp_path: Path) -> No
     config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=2)
     with pytest.raises(ValueError, match=r"search: expected an evaluator, .* got Checkpoint\("):
         nasrlm.search(config, "nasbench201", network_checkpoint(), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"predictor": "checkpoint"}, r"search: expected a Predictor, got str\."),
+        ({"predictor": network_checkpoint()}, r"search: expected a Predictor, got Checkpoint\."),
+        ({"to_text": "measured"}, r"to_text: expected a function of an architecture, got 'measured'\."),
+        ({"config": {"trials": 2}}, r"search: expected a SearchConfig, got dict\."),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=2)
+    predictor = nasrlm.Predictor(network_checkpoint())
+    arguments = {"config": config, "predictor": predictor, **given}
+    with pytest.raises(ValueError, match=message):
+        nasrlm.search_with_model(space="nasbench201", evaluator=dict, out=tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()

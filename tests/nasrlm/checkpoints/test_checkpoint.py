@@ -349,3 +349,13 @@ def test_what_a_notebook_shows_of_checkpoints_pools_and_examples_is_short(traine
     examples = layer_examples(5)
     shown = f"5 texts x {len(examples.objectives)} objectives; see texts, objectives, labels, splits, spaces"
     assert repr(examples) == f"Examples({shown})"
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for here in ("", "."):
+        with pytest.raises(CheckpointError, match=r"^\.: expected a checkpoint folder with .*, got no config\.json\."):
+            Checkpoint.from_pretrained(here)
+    for wrong in (3, ["released"], b"released"):
+        with pytest.raises(CheckpointError, match=r"checkpoint: expected the path of a folder, got "):
+            Checkpoint.from_pretrained(wrong)  # type: ignore[arg-type]
