@@ -240,7 +240,7 @@ class ParetoGate(Generic[A]):
             ValueError: ``count`` is less than 1, the study is not the gate's, or a trial's attributes cannot be read.
         """
         with self._lock:
-            return self._enqueue(study, count, guide, seed)
+            return self._enqueue(study, count, guide, checked_whole("gate: seed", seed, 0))
 
     def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)

@@ -15,6 +15,7 @@ from pymoo.core.problem import LoopedElementwiseEvaluation, Problem
 from typing_extensions import TypeVar
 
 from converters.tables.counts import COUNTS, named_counts
+from nasrlm.arguments import check_kind, checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
@@ -69,8 +70,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         decisions: the gate's decision about every row that it checked, in order.
 
     Raises:
-        ValueError: the space is unknown, the numbers of goals and of the problem's objectives differ, a constraint is
-            on anything else, or ``to_architecture`` is missing although rows are not genotypes.
+        ValueError: ``problem`` is no Problem, the space is unknown, the numbers of goals and of the problem's
+            objectives differ, a constraint is on anything else, or ``to_architecture`` is missing although rows are not
+            genotypes.
 
     Example:
         >>> gated = GatedProblem(problem, "nasbench201", goals)  # doctest: +SKIP
@@ -93,6 +95,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
+        check_kind("GatedProblem", problem, Problem)
         mixed = getattr(problem, "vars", None)  # mixed variables have their own bounds
         numbers = {} if mixed else {"n_var": problem.n_var, "xl": problem.xl, "xu": problem.xu, "vtype": problem.vtype}
         self._advisor = Advisor(
@@ -150,10 +153,11 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             evaluated before, there are no rows, and a warning is given.
 
         Raises:
-            ValueError: ``count`` is less than 1, or there is no front yet and the gate's constraints forbid every
-                candidate.
+            ValueError: ``count`` is less than 1, ``seed`` is negative or no integer, or there is no front yet and the
+                gate's constraints forbid every candidate.
         """
-        chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
+        seed = checked_whole("gate: seed", seed, 0) + len(self._evaluated)
+        chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed)
         if not chosen:
             self._refuse_unmet(pruned)
             warn_caller("GatedProblem: nothing to propose: all candidates are pruned or already evaluated.")

@@ -6,7 +6,7 @@ N texts, n labels.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ def labelled_rows(
     Raises:
         ValueError: labels cannot be learned, or there are not as many names as texts.
     """
+    if names is not None and not isinstance(names, Sized):
+        raise ValueError(f"adapt: expected one name per text, got {type(names).__name__}.")
     if names is not None and len(names) != len(pool.texts):
         raise ValueError(f"adapt: expected one name per text ({len(pool.texts):,}), got {len(names):,}.")
     if labels.shape != (len(pool.texts),) or np.isinf(labels).any():

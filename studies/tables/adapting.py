@@ -23,7 +23,7 @@ from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, without_strays
 from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.adaptation.repeated_labels import mean_labels
-from nasrlm.arguments import checked_whole
+from nasrlm.arguments import check_flag, checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
@@ -81,6 +81,10 @@ class AdaptConfig:
             if not each or len(set(each)) < len(each):
                 got = ", ".join(map(str, getattr(self, name))) or "none"
                 raise ValueError(f"adapt: expected {name}, each once, got {got}.")
+        if not isinstance(self.space, str | None):
+            raise ValueError(f"adapt: expected the name of a space, got {self.space!r:.60}.")
+        for name in ("like_table", "leave_out_strays"):
+            check_flag(f"adapt: {name}", getattr(self, name))
         if self.choose not in CHOICES:
             raise ValueError(f"adapt: expected choose to be one of {', '.join(CHOICES)}, got {self.choose!r}.")
         for name, number, least in (("samples", self.samples, 2), ("pool", self.pool, 2), ("seed", self.seed, 0)):

@@ -43,3 +43,10 @@ def test_labels_to_adapt_to_may_be_missing() -> None:
     checkpoint, texts = network_checkpoint(), drawn_texts("nasbench201", 2, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@new, got 1\."):
         adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", pd.Series([1.0, pd.NA], dtype=object))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("names", "got"), [(iter("ab"), "str"), (3, "int"), (["a"], "1")])
+def test_names_of_labels_are_one_per_text(names: Any, got: str) -> None:
+    checkpoint, texts = network_checkpoint(), drawn_texts("nasbench201", 2, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=rf"adapt: expected one name per text.*, got {got}"):
+        adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", np.ones(2), names=names)

@@ -118,8 +118,9 @@ def test_settings_in_place_of_a_guide_propose_nothing() -> None:
     for propose in (lambda: gate.enqueue(study, guide=settings), lambda: gate.enqueue_callback(guide=settings)):  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"^gate: expected a guide, got {'acquisition': 'median'}\. Make it with"):
             propose()
-    with pytest.raises(ValueError, match=r"^gate: seed: expected a whole number, got None\."):
-        gate.enqueue_callback(seed=None)  # type: ignore[arg-type]
+    for propose in (lambda: gate.enqueue(study, seed=None), lambda: gate.enqueue_callback(seed=None)):  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^gate: seed: expected a whole number, got None\."):
+            propose()
 
 
 @pytest.mark.parametrize("acquisition", ["hypervolume", "median"])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from pymoo.algorithms.moo.nsga2 import NSGA2
 from pymoo.core.evaluator import Evaluator
 from pymoo.core.problem import ElementwiseProblem
@@ -64,3 +65,14 @@ def test_a_gated_problem_may_be_derived_from() -> None:
 
     for derived in (Plain, OfRows):
         assert derived(Bench(), SPACE, GOALS, ToyPredictor(), to_architecture=Row).n_obj == 2
+
+
+def test_a_space_in_place_of_the_problem_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"GatedProblem: expected a Problem, got ToySpace\."):
+        GatedProblem(SPACE, Bench(), GOALS)  # type: ignore[arg-type]
+
+
+def test_a_seed_that_is_none_proposes_nothing() -> None:
+    gated = make_gated(Bench(), Tolerant(sigma=0.1))
+    with pytest.raises(ValueError, match=r"gate: seed: expected a whole number, got None\."):
+        gated.propose(1, seed=None)

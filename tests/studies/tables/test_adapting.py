@@ -117,6 +117,9 @@ def test_labels_left_out_are_counted_by_network_also_where_two_have_one_text(tmp
         ({"seed": -1}, "adapt: seed: expected 0 or more, got -1"),
         ({"seed": 0.5}, r"adapt: seed: expected a whole number, got 0\.5"),
         ({"tables": ["table.csv", "./table.csv"]}, "expected tables, each once, got table.csv, ./table.csv"),
+        ({"space": get_space("nasbench201")}, r"adapt: expected the name of a space, got NASBench201\("),
+        ({"like_table": "no"}, "adapt: like_table: expected True or False, got 'no'"),
+        ({"leave_out_strays": None}, "adapt: leave_out_strays: expected True or False, got None"),
         ({"choose": "best"}, "expected choose to be one of random, active, got 'best'"),
     ],
 )
