@@ -33,13 +33,14 @@ def train_by_config(file: Path, overrides: Mapping[str, Any], name: str, *, json
         ValueError: the config, a table or a folder cannot be used.
     """
     chosen = TrainConfig.load(file, **overrides)
-    if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
-        warn("bf16: this processor multiplies 16-bit numbers more slowly than 32-bit ones; training in 32 bits.")
+    device = torch_device(chosen.device)  # an unknown one is refused before texts are converted
     check_folder(chosen.out)
-    with run_folder(chosen.out):  # a busy folder is refused before texts are converted
+    with run_folder(chosen.out):  # a busy folder likewise
         pass
     check_replaceable(chosen.out / "checkpoint")
     examples = training_examples(chosen, progress=is_first_process())
+    if chosen.bf16 and is_first_process() and not multiplies_bf16(device):
+        warn("bf16: this processor multiplies 16-bit numbers more slowly than 32-bit ones; training in 32 bits.")
     result = train(chosen, examples, progress=True)
     if not is_first_process():
         return

@@ -13,6 +13,7 @@ from nasrlm.model.encoder import Encoder
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses
 from tests.nasrlm.scenes import SIZES, layer_table
+from tests.nasrlm.workplace import assert_one_line
 
 Processor = Callable[..., None]
 
@@ -51,17 +52,16 @@ def test_a_processor_without_them_trains_in_32_bits(tmp_path: Path, processor: P
 
 
 def test_the_command_says_so(tmp_path: Path, processor: Processor, nasrlm: CommandLine) -> None:
-    layer_table(24).assign(split=["train", "valid", "train", "test"] * 6).to_parquet(tmp_path / "layers.parquet")
-    path = tmp_path / "config.yaml"
-    chosen = config(tmp_path / "run", table=str(tmp_path / "layers.parquet"), epochs=1, bf16=True)
+    table, path = tmp_path / "layers.parquet", tmp_path / "config.yaml"
+    chosen = config(tmp_path / "run", table=str(table), epochs=1, bf16=True)
     path.write_text(yaml.safe_dump(chosen.model_dump(mode="json", exclude_defaults=True)))
+    said = "this processor multiplies 16-bit numbers more slowly than 32-bit ones"
     processor("avx2")
-    assert (
-        "this processor multiplies 16-bit numbers more slowly than 32-bit ones"
-        in nasrlm("train", "--config", path).stderr
-    )
+    assert_one_line(nasrlm("train", "--config", path), "layers.parquet: expected a table, got no such file.")
+    layer_table(24).assign(split=["train", "valid", "train", "test"] * 6).to_parquet(table)
+    assert said in nasrlm("train", "--config", path).stderr
     processor("amx_bf16")
-    assert "16 bits" not in nasrlm("train", "--config", path, "--out", tmp_path / "other").stderr
+    assert said not in nasrlm("train", "--config", path, "--out", tmp_path / "other").stderr
 
 
 @pytest.mark.parametrize("tokens_per_state", [1, 2])
