@@ -56,8 +56,8 @@ def read_network(text: str) -> Network | None:
     """Read the network of a text; None if the text is not canonical ONNX.
 
     Blocks are kept if the network has a cell or executed blocks, or if it would be too long with every block written
-    out. What editors and file transfers add is ignored: a byte order mark, carriage returns,
-    and spaces at the ends of lines.
+    out. What editors and file transfers add is ignored: a byte order mark, carriage returns, and blanks at the ends of
+    lines.
     """
     try:
         bodies = read_canonical(text)
@@ -91,7 +91,8 @@ def read_canonical(text: str) -> list[Body]:
     Raises:
         OtherTextError: it begins like canonical ONNX, but continues in another form.
     """
-    canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
+    has_blanks = "\r" in text or " \n" in text or "\t\n" in text or text.endswith((" ", "\t"))  # quickly seen
+    canonical = (_LINE_ENDS.sub("", text) if has_blanks else text).lstrip("\ufeff \n")
     return list(read_bodies(canonical)) if canonical.startswith(START) else []
 
 

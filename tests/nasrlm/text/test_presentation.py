@@ -35,7 +35,7 @@ def test_a_chain_is_its_operators_in_order() -> None:
     assert rows(text) == ["network float[1,8]", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "Flatten axis=1"]
 
 
-@pytest.mark.parametrize("change", ["\ufeff{}", "\n{}", "{}\n\n", "\r\n", " \n", "\t\r\n"])
+@pytest.mark.parametrize("change", ["\ufeff{}", "\n{}", "{}\n\n", "\r\n", " \n", "\t\n", "\t\r\n", "{} ", "{}\n\t"])
 def test_what_editors_add_is_no_matter(change: str) -> None:
     text = network(f"v1 = {CONV} (v0)", "v9 = Flatten <axis: int = 1> (v1)")
     changed = change.format(text) if "{}" in change else text.replace("\n", change)
