@@ -37,6 +37,6 @@ def named_function(name: str, what: str) -> Callable[..., Any]:
         raise ValueError(f"{what} {name}: expected a module {module_name}, got none. {hint}") from None
     function: Any = getattr(module, function_name, None)
     if not callable(function):
-        where = module.__file__ or module_name
+        where = getattr(module, "__file__", None) or module_name  # modules within Python itself have no file
         raise ValueError(f"{what} {name}: expected a function {function_name} in {where}, got {function!r}.")
     return function  # type: ignore[no-any-return]

@@ -169,6 +169,8 @@ def test_functions_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, got in (("test", "None"), ("seven", "7")):
         with pytest.raises(ValueError, match=rf"expected a function {name} in .*a_users_bench\.py, got {got}"):
             named_function(f"a_users_bench:{name}", "evaluator")
+    with pytest.raises(ValueError, match="expected a function train in time, got None"):
+        named_function("time:train", "evaluator")  # a module without a file
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
         named_function("a_users_broken_bench:train", "evaluator")
     del sys.modules["a_users_bench"]
