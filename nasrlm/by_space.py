@@ -32,7 +32,7 @@ def predict_by_space(
     quantiles: Sequence[float],
     progress: bool,
 ) -> Prediction:
-    """Call ``Predictor.predict`` for N texts of N spaces or names of spaces; "", None or NaN if one is not known.
+    """Call ``Predictor.predict`` for N texts of N spaces or names of spaces; "", None, NaN or NA if one is not known.
 
     Raises:
         ValueError: as ``Predictor.predict``, or there are not as many spaces as texts.
@@ -42,8 +42,7 @@ def predict_by_space(
     listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):
         raise ValueError(f"spaces: expected one for each of {len(texts)} texts, got {len(listed)}.")
-    # NaN, which stands for a missing name in pandas, does not equal itself.
-    named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
+    named = ["" if _is_missing(space) else checked_space(space, known) for space in listed]
     of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # without texts, all
     names = of_spaces if objectives is None else checked_names(objectives)
 
@@ -81,3 +80,9 @@ def answer_by_space(
             answers.append(ask(predictor.of_space(space or TEXT_SPACE), [texts[row] for row in own]))
     in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
     return in_order
+
+
+def _is_missing(space: object) -> bool:
+    """Return whether a name is missing: None, or pandas' NaN and NA, neither of which is known to equal itself."""
+    equal = space == space
+    return space is None or not (isinstance(equal, bool | np.bool_) and equal)

@@ -70,6 +70,10 @@ def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpo
     assert predictor.predict([], spaces=[]).values.shape == (0, 2, 3)
     of_arrow = predictor.predict(TEXTS, spaces=pa.array(["other", None]))  # type: ignore[arg-type]
     assert of_arrow.objectives == predictor.predict(TEXTS, spaces=pd.Series(["other", np.nan])).objectives == OBJECTIVES
+    of_pandas = predictor.predict(TEXTS, spaces=pd.Series(["other", pd.NA], dtype="string"))
+    np.testing.assert_array_equal(of_pandas.values, of_arrow.values)
+    of_numpy = predictor.predict(TEXTS, spaces=np.array(["other", ""]))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(of_numpy.values, of_arrow.values)
     for wrong in (["other"], "other", get_space("fbnet")):
         with pytest.raises(ValueError, match="spaces: expected one for each "):
             predictor.predict(TEXTS, spaces=wrong)  # type: ignore[arg-type]
