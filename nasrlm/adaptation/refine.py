@@ -27,7 +27,7 @@ from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
 from nasrlm.model.cost_sum import CostSum, rounded, without
 from nasrlm.model.row_sum import RowSum
-from nasrlm.named_spaces import Space, checked_space
+from nasrlm.named_spaces import Space, checked_space, known_as
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.text.row_counts import RowCounts, row_counts
@@ -82,7 +82,7 @@ def refine(
     """
     checked_checkpoint(checkpoint, "refine")
     check_kind("refine", examples, Examples)
-    space = checked_space(space, ())
+    space = known_as(checked_space(space, checkpoint.spaces), checkpoint.sums_by_space)
     rows = examples.rows(np.flatnonzero(examples.splits != "test"))
     examples, places = _one_a_text(rows), places_of(rows.texts)
     valid, is_valid = examples.split("valid"), examples.splits == "valid"
@@ -91,7 +91,7 @@ def refine(
     names = [name for name, is_enough in named.items() if is_enough and may_add_up(checkpoint, name)]
     if not names:
         return checkpoint, []
-    sums, of_space = without(checkpoint.sums, names), without(checkpoint.sums_by_space.get(space, {}), names)
+    sums, of_space = without(checkpoint.sums, names), without(checkpoint.sums_of(space), names)
     spelling = replace(checkpoint, sums=sums, sums_by_space={**checkpoint.sums_by_space, space: of_space})
     with naming_rows(valid.number, valid.file):
         spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median

@@ -88,11 +88,15 @@ class Checkpoint:
         """Return the checkpoint for networks of one space, with the space's calibration, sums and encoder, if any."""
         space = known_as(space, self.spaces)
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
-        sums = {**self.sums, **self.sums_by_space.get(space, {})}
+        sums = {**self.sums, **self.sums_of(space)}
         known = replace(self, calibration={**self.calibration, **own}, sums=sums)
         if space not in self.encoders:
             return known
         return replace(known, model=with_changes(self.model, self.encoders[space]), encoders={})
+
+    def sums_of(self, space: str) -> CostSums:
+        """Return the row sums of one space only, by objective; the space may be named by another path to its file."""
+        return self.sums_by_space.get(known_as(space, self.sums_by_space), {})
 
     @property
     def sha256(self) -> str:

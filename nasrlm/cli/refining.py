@@ -14,6 +14,7 @@ from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.examples import Examples
 from nasrlm.model_card import with_step
+from nasrlm.named_spaces import known_as
 from studies.tables.files import label_columns
 from studies.tables.rows import named, require_labels, texts_of_tables
 from studies.tables.several import rows_to_learn_from
@@ -47,7 +48,8 @@ def refine_checkpoint(
         )
     examples = _examples(tables, space, wanted, loaded)
     found, compared = loaded, dict[str, list[Comparison]]()
-    for of_space, part in examples.by_space():
+    for name, part in examples.by_space():
+        of_space = known_as(name, loaded.spaces)  # a user's own space may be named by another path to its file
         found, compared[of_space] = refine(found, of_space, part, progress=True)
     _check_judged(compared, wanted, tables)
     changed = {of_space: _changed(loaded, found, of_space, each) for of_space, each in compared.items()}
@@ -96,8 +98,8 @@ def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence
 
 def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequence[Comparison]) -> list[str]:
     """Return the costs whose predictions changed; warn of those that were sums and are spelled by the decoder again."""
-    left = after.sums_by_space.get(space, {})
-    dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
+    left = after.sums_of(space)
+    dropped = [name for name in before.sums_of(space) if name not in left]
     if dropped:
         lost = ", ".join(dropped)
         warn(f"{lost}: no longer predicted as sums but digit by digit, because no sum fits these labels better.")

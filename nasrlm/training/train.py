@@ -20,6 +20,7 @@ from nasrlm.files import only_one_in
 from nasrlm.model.config import COMPACT
 from nasrlm.model.devices import torch_device
 from nasrlm.model.space_encoders import changes_of
+from nasrlm.named_spaces import known_as
 from nasrlm.predictor import Predictor
 from nasrlm.training.augmentation import load_augmentation
 from nasrlm.training.config import TrainConfig
@@ -123,7 +124,7 @@ def _with_encoders(initial: Checkpoint, results: Mapping[str, TrainResult]) -> C
     """
     common = initial.model.encoder
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
-    sums = {space: x for space, x in initial.sums_by_space.items() if space not in learned}
+    sums = {space: x for space, x in initial.sums_by_space.items() if known_as(space, learned) not in learned}
     return replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
 
 

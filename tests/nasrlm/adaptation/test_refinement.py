@@ -320,3 +320,14 @@ def test_several_sums_are_asked_without_a_warning(summing: Checkpoint, table: pd
     here = Predictor(summing).of_space(SPACE.name)
     below = here.cumulative_probabilities(texts, [LATENCY, THROUGHPUT], np.full((3, 2), 5.0))
     assert ((below >= 0) & (below <= 1)).all()
+
+
+@pytest.mark.parametrize("recorded", [{}, {"test": {"here/mine.py:Mine": {}}}])
+def test_sums_of_a_space_of_ones_own_are_found_by_any_path_to_its_file(
+    spelling: Checkpoint, examples: Examples, recorded: dict[str, Any]
+) -> None:
+    found, _ = refine(replace(spelling, card={"commands": [], **recorded}), "/there/mine.py:Mine", examples)
+    for path in ("here/mine.py:Mine", "/there/mine.py:Mine", "mine.py:Mine"):
+        assert list(found.of_space(path).sums) == [LATENCY, THROUGHPUT]
+        assert refine(found, path, examples)[0].sha256 == found.sha256
+    assert found.of_space("here/yours.py:Mine").sums == {}

@@ -121,3 +121,18 @@ def test_what_cannot_be_refined_is_one_line(
     assert (done.status, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
     assert not Path("new").exists()
+
+
+def test_a_space_of_ones_own_may_be_named_by_another_path(
+    nasrlm: CommandLine, at_hand: Path, table: pd.DataFrame
+) -> None:
+    old, trained = Checkpoint.from_pretrained("old"), "there/mine.py:Mine"
+    card = {"commands": [], "test": {trained: old.card["test"][SPACE.name]}}
+    replace(old, card=card).save_pretrained("old")
+    table.drop(columns="architecture").assign(space="here/mine.py:Mine").to_parquet("table.parquet")
+    done = nasrlm("refine", "--checkpoint", "old", "--table", "table.parquet", "--out", "new")
+    assert done.status == 0, done.stderr
+    new = Checkpoint.from_pretrained("new")
+    assert list(new.of_space("here/mine.py:Mine").sums) == [LATENCY, THROUGHPUT]
+    assert list(new.card["test"][trained]) == [ACCURACY, NOISE]
+    assert new.card["commands"][-1]["changed"] == {trained: [LATENCY, THROUGHPUT]}

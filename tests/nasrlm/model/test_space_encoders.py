@@ -21,9 +21,12 @@ from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoints.folder import SPACES_FILE, CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.model.cost_sum import CostSum
+from nasrlm.model.row_sum import RowSum
 from nasrlm.model.space_encoders import changes_of, with_changes
 from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
+from nasrlm.text.row_counts import WHOLE
 from nasrlm.training.run import TrainingRun
 from nasrlm.training.train import train
 from tests.nasrlm.conftest import CommandLine
@@ -300,3 +303,13 @@ def test_a_space_named_by_a_path_trains_within_the_runs_folder(checkpoint_folder
     chosen = config(tmp_path / "run", initial_checkpoint=checkpoint_folder, encoder_steps={name: 2})
     train(chosen, named, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_sums_chosen_beside_the_old_encoder_of_a_space_are_dropped(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    own = CostSum(RowSum(np.array([WHOLE]), np.ones((1, 2))), deviation=0.1)
+    sums = {space: {OBJECTIVES[1]: own} for space in ("there/mine.py:Own", "other")}
+    replace(checkpoint, sums_by_space=sums).save_pretrained(tmp_path / "summed")
+    rows = two_spaces()
+    named = replace(rows, spaces=np.where(rows.spaces == "own", "mine.py:Own", rows.spaces))  # by another path
+    chosen = config(tmp_path / "run", initial_checkpoint=tmp_path / "summed", encoder_steps={"mine.py:Own": 2})
+    assert list(train(chosen, named).checkpoint.sums_by_space) == ["other"]
