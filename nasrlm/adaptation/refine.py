@@ -111,7 +111,8 @@ def refine(
             if is_summed := summed < (1 - GAIN) * error:
                 of_space[name] = cost_sum
         else:
-            why = "a label is not above 0" if np.nanmin(labels_of_rows) <= 0 else "too few labels to fit a sum"
+            undetermined = "the labels do not determine what rows cost"
+            why = "a label is not above 0" if np.nanmin(labels_of_rows) <= 0 else undetermined
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
     in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
     sums_by_space = {**checkpoint.sums_by_space, space: in_order}

@@ -309,9 +309,18 @@ def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Ex
     same, comparisons = refine(spelling, SPACE.name, replace(examples, labels=labels))
     assert not comparisons[0].is_summed
     assert np.isnan(comparisons[0].summed)
+    assert comparisons[0].why == "a label is not above 0"
     assert LATENCY not in same.sums_by_space[SPACE.name]
     nothing, _ = refine(spelling, SPACE.name, examples.labelled([NOISE]))
     assert nothing.sha256 == spelling.sha256
+
+
+def test_many_labels_of_networks_with_equal_rows_are_not_called_too_few(
+    spelling: Checkpoint, examples: Examples
+) -> None:
+    alike = replace(examples, texts=[f"Conv{row}\nPool\n" for row in range(len(examples))])  # no networks
+    _, comparisons = refine(spelling, SPACE.name, alike.labelled([LATENCY]))
+    assert comparisons[0].why == "the labels do not determine what rows cost"
 
 
 @pytest.mark.filterwarnings("error")
