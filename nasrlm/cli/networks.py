@@ -162,7 +162,7 @@ def users_module(name: str) -> torch.nn.Module:
 
 
 def canonical_text(faithful: Graph, name: str) -> str:
-    """Return the canonical text of a network; ``given`` is its name for errors.
+    """Return the canonical text of a network; ``name`` is for errors.
 
     Raises:
         ValueError: it has no canonical text; the message names it.
