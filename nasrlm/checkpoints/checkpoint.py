@@ -80,9 +80,8 @@ class Checkpoint:
     weight_bits: int = 32
 
     def __repr__(self) -> str:
-        count = sum(weights.numel() for weights in self.model.parameters())
-        sizes = f"{len(self.objectives)} objectives, {len(self.spaces)} spaces, {count:,} parameters"
-        return f"Checkpoint({sizes}; see objectives, spaces, card)"
+        known = f"{len(self.objectives)} objectives, {len(self.spaces)} spaces"
+        return f"Checkpoint({known}, {self.model.num_parameters:,} parameters; see objectives, spaces, card)"
 
     def of_space(self, space: str) -> Checkpoint:
         """Return the checkpoint for networks of one space, with the space's calibration, sums and encoder, if any."""
