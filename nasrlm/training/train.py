@@ -97,7 +97,9 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     runs = {space: TrainingRun(_of_space(config, space, rows), rows, progress) for space, rows in parts.items()}
     for space, run in runs.items():
         _warn_unless_judged(run, f" of {space}")
-    results = {space: run.finish() for space, run in runs.items()}
+    # A user's own space may be named by another path to its file than the one that the checkpoint knows.
+    results = {known_as(space, initial.spaces): run.finish() for space, run in runs.items()}
+    parts = {known_as(space, initial.spaces): rows for space, rows in parts.items()}
     checkpoint = _with_encoders(initial, results)
     steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
     tau = float(np.mean([result.valid_tau for result in results.values()]))

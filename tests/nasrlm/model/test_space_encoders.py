@@ -305,11 +305,16 @@ def test_a_space_named_by_a_path_trains_within_the_runs_folder(checkpoint_folder
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_sums_chosen_beside_the_old_encoder_of_a_space_are_dropped(checkpoint: Checkpoint, tmp_path: Path) -> None:
+def test_a_space_known_by_another_path_gets_the_encoder_and_loses_its_sums(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
     own = CostSum(RowSum(np.array([WHOLE]), np.ones((1, 2))), deviation=0.1)
     sums = {space: {OBJECTIVES[1]: own} for space in ("there/mine.py:Own", "other")}
-    replace(checkpoint, sums_by_space=sums).save_pretrained(tmp_path / "summed")
+    known = {space: dict.fromkeys(OBJECTIVES, ()) for space in sums}
+    replace(checkpoint, sums_by_space=sums, calibration_by_space=known).save_pretrained(tmp_path / "summed")
     rows = two_spaces()
     named = replace(rows, spaces=np.where(rows.spaces == "own", "mine.py:Own", rows.spaces))  # by another path
     chosen = config(tmp_path / "run", initial_checkpoint=tmp_path / "summed", encoder_steps={"mine.py:Own": 2})
-    assert list(train(chosen, named).checkpoint.sums_by_space) == ["other"]
+    trained = train(chosen, named).checkpoint
+    assert list(trained.sums_by_space) == ["other"]
+    assert (list(trained.encoders), trained.spaces) == (["there/mine.py:Own"], tuple(sums))
