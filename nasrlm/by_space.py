@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nasrlm.arguments import checked_levels, checked_names, items_of
+from nasrlm.arguments import checked_levels, checked_names, has_order, items_of
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
 from nasrlm.prediction import Prediction
@@ -37,7 +37,7 @@ def predict_by_space(
     Raises:
         ValueError: as ``Predictor.predict``, or there are not as many spaces as texts.
     """
-    if isinstance(spaces, str) or not isinstance(spaces, Iterable):
+    if not has_order(spaces):
         raise ValueError(f"spaces: expected one for each text, got {spaces!r:.60}. For a single space, use of_space.")
     listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):

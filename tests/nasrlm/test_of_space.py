@@ -74,7 +74,8 @@ def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpo
     np.testing.assert_array_equal(of_pandas.values, of_arrow.values)
     of_numpy = predictor.predict(TEXTS, spaces=np.array(["other", ""]))  # type: ignore[arg-type]
     np.testing.assert_array_equal(of_numpy.values, of_arrow.values)
-    for wrong in (["other"], "other", get_space("fbnet")):
+    unordered = {"other", "nasbench201"}, {"other": 0, "nasbench201": 1}, pd.DataFrame({"other": [], "nasbench201": []})
+    for wrong in (["other"], "other", get_space("fbnet"), *unordered):
         with pytest.raises(ValueError, match="spaces: expected one for each "):
             predictor.predict(TEXTS, spaces=wrong)  # type: ignore[arg-type]
 
