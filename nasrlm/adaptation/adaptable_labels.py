@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nasrlm.adaptation.pool import Pool
 from nasrlm.adaptation.repeated_labels import one_a_text
 from nasrlm.adaptation.stray_labels import groups_of_labels, stray_labels
+from nasrlm.arguments import has_order, items_of
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
 
@@ -29,7 +30,7 @@ def labelled_rows(
     Raises:
         ValueError: labels cannot be learned, or there are not as many names as texts.
     """
-    if names is not None and not isinstance(names, Sized):
+    if names is not None and not (isinstance(names, Sized) and has_order(names)):
         raise ValueError(f"adapt: expected one name per text, got {type(names).__name__}.")
     if names is not None and len(names) != len(pool.texts):
         raise ValueError(f"adapt: expected one name per text ({len(pool.texts):,}), got {len(names):,}.")
@@ -102,9 +103,10 @@ def warn_of_strays(
     if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
         return rows[:0]
     rows, labels = one_a_text(rows, labels)
+    listed = None if names is None else items_of(names)  # a pandas Series would be indexed by its labels
     strays = stray_labels(pool, rows, labels, logarithmic=logarithmic)
     for place, expected in strays.items():
-        name = f"text {rows[place]}" if names is None else names[rows[place]]
+        name = f"text {rows[place]}" if listed is None else listed[rows[place]]
         warnings.warn(
             f"adapt: expected about {expected:.4g} for {objective} of {name}, given the other labels, got "
             f"{labels[place]:.4g}. It is {what}.",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from converters.tables.counts import counts_by_name
+from nasrlm.adaptation.adaptable_labels import without_strays
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.adaptation.stray_labels import FEWEST, MOST, groups_of_labels, stray_labels
 from nasrlm.arrays import FloatArray
@@ -68,6 +70,20 @@ def test_an_accuracy_is_a_stray_where_it_is_off_by_ten_percent(
     labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
     labels[PLACES[0]] += difference
     assert [*stray_labels(pool, ROWS, labels, logarithmic=False)] == strays
+
+
+def test_strays_are_told_by_names_in_a_column_whatever_its_index(pool: Pool, costs: FloatArray) -> None:
+    labels, names = np.full(len(pool.texts), np.nan), [f"network {row}" for row in range(len(pool.texts))]
+    labels[ROWS] = costs
+    labels[ROWS[PLACES[0]]] *= 1e3
+    column = pd.Series(names, index=range(len(names), 0, -1))
+    with pytest.warns(UserWarning, match=f" of {names[ROWS[PLACES[0]]]}, given the other labels") as told:
+        kept = without_strays(pool, "latency_ms@mine", labels, names=column)  # type: ignore[arg-type]
+    assert len(told) == 1
+    assert np.flatnonzero(np.isfinite(labels) & np.isnan(kept)).tolist() == [ROWS[PLACES[0]]]
+    for wrong in (set(names), dict.fromkeys(names), "names"):
+        with pytest.raises(ValueError, match=r"adapt: expected one name per text, got (set|dict|str)"):
+            without_strays(pool, "latency_ms@mine", labels, names=wrong)  # type: ignore[arg-type]
 
 
 def test_too_few_and_too_many_labels_tell_of_none(pool: Pool, costs: FloatArray) -> None:
