@@ -184,9 +184,15 @@ def _spell_one(value: float | str) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, int):
         return str(value)
-    # The fewest digits that give the same 32-bit float, in scientific notation if that is shorter.
-    short = np.float32(value)
-    plain = f"{value:.0f}" if short.is_integer() else np.format_float_positional(short, trim="-")
+    return _spell_float(repr(value))  # 0.0 == -0.0, so a cache by value would mix them up
+
+
+@lru_cache(maxsize=1 << 10)  # the same few bounds and factors occur many times
+def _spell_float(value: str) -> str:
+    """Return the fewest digits that give the same 32-bit float, in scientific notation if that is shorter."""
+    with np.errstate(over="ignore"):  # a number of 64 bits may be infinite in 32
+        short = np.float32(float(value))
+    plain = f"{short:.0f}" if short.is_integer() else np.format_float_positional(short, trim="-")
     return min(plain, np.format_float_scientific(short, trim="-", exp_digits=2), key=len)
 
 

@@ -60,11 +60,22 @@ def test_floats_keep_their_bits(number):
     assert np.float32(attribute.f).tobytes() == np.float32(number).tobytes()
 
 
+@pytest.mark.filterwarnings("error")
+@given(st.floats(allow_nan=False))
+def test_numbers_of_64_bits_are_written_as_32_bits_hold_them(number):
+    text = written(factor=number)
+    assert round_trip(text) == text
+    (attribute,) = parse(text).graph.node[0].attribute
+    assert written(factor=attribute.f) == text
+
+
 @pytest.mark.parametrize(
     ("value", "spelling"),
     [
         (3, "int = 3"),
         (32.0, "float = 32"),
+        (123456789.0, "float = 123456792"),
+        (1e300, "float = inf"),
         (1 / 6, "float = 0.16666667"),
         (1e-5, "float = 1e-05"),
         ("NOTSET", 'string = "NOTSET"'),
