@@ -95,8 +95,7 @@ class _Reader:
         known = [weight for weight in own if weight is not None]
         if len(known) < len(own) or element_type(self.values.types.get(node.input[0])) != TensorProto.FLOAT:
             return []
-        shape = self.values.shape(node.input[0])
-        call = layer_call(node, dict(_attributes(node)), known, None if shape is None else len(shape))
+        call = layer_call(node, dict(_attributes(node)), known, self.values.shape(node.input[0]))
         if call is None:
             return []
         op_type, values = call

@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto
 from converters.graph import Attributes, AttributeValue, Shape, attributes
 
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # element types of arrays that are no parameters
+AS_LARGE = ("SAME_LOWER", "SAME_UPPER")  # values of ``auto_pad`` for which the padding depends on the input's size
 
 
 class Weight(NamedTuple):
@@ -31,7 +32,7 @@ class Weight(NamedTuple):
 
 
 def layer_call(
-    node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight], rank: int | None
+    node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight], read: Shape | None
 ) -> tuple[str, Attributes] | None:
     """Return the ``nn`` function that a node corresponds to and the attributes of its call, or None.
 
@@ -39,18 +40,18 @@ def layer_call(
         node: the node.
         given: attributes of the node.
         own: all inputs after the first, as weights.
-        rank: rank of the first input, if known.
+        read: shape of the first input, if known.
     """
     if not own or any(weight.dtype != TensorProto.FLOAT for weight in own):
         return None
     shape = own[0].shape
     match node.op_type, len(own):
-        case "Conv", 1 | 2:
+        case "Conv", 1 | 2 if read is not None or given.get("auto_pad") not in AS_LARGE:
             return _biased("nn.Conv", own), attributes(**{**given, **_window(given, shape), "weight_shape": shape})
         case "BatchNormalization", 4 if not given.get("training_mode"):
             return "nn.BatchNormalization", attributes(weight_shape=shape)
         case "LayerNormalization", 2 if (
-            len(shape) == 1 and len(node.output) == 1 and _is_last(given.get("axis", -1), rank)
+            len(shape) == 1 and len(node.output) == 1 and _is_last(given.get("axis", -1), read)
         ):
             return "nn.LayerNormalization", attributes(epsilon=given.get("epsilon"), weight_shape=shape)
         case "Gemm", 1 | 2 if _is_linear(given, own):
@@ -61,8 +62,8 @@ def layer_call(
     return None
 
 
-def _is_last(axis: AttributeValue, rank: int | None) -> bool:
-    return axis == -1 or (rank is not None and axis == rank - 1)
+def _is_last(axis: AttributeValue, read: Shape | None) -> bool:
+    return axis == -1 or (read is not None and axis == len(read) - 1)
 
 
 def _biased(op_type: str, own: Sequence[Weight]) -> str:
@@ -71,7 +72,8 @@ def _biased(op_type: str, own: Sequence[Weight]) -> str:
 
 def _window(given: Mapping[str, AttributeValue], weight_shape: Shape) -> dict[str, AttributeValue | None]:
     """Return the attributes to drop, which the function does not have, and to set, as its defaults are for two axes."""
-    dropped = dict.fromkeys(("kernel_shape", "auto_pad") if given.get("auto_pad") == "NOTSET" else ("kernel_shape",))
+    explicit = given.get("auto_pad") not in AS_LARGE
+    dropped = dict.fromkeys(("auto_pad", "kernel_shape") if explicit else ("kernel_shape",))
     axes = len(weight_shape) - 2
     if axes == 2:
         return dropped

@@ -117,7 +117,8 @@ def prepare(model: ModelProto, input_shape: InputShape | None = None) -> Source:
         onnx.checker.check_model(light)
         light = without_functions(light)
         onnx.checker.check_model(light)  # again, because it does not look into functions
-    without_fusions(light)
+    with one_line_errors("expected fused operators as ONNX Runtime writes them"):
+        without_fusions(light)
     _remove_dead_nodes(light.graph)
     refuse_branches(light)
     refuse_missing(light.graph, missing)

@@ -78,6 +78,24 @@ def test_behind_an_operator_nobody_knows_shapes_are_unknown(steps):
     assert "com.x.F" in body(proto)[0]
 
 
+@pytest.mark.parametrize(
+    ("padding", "written"),
+    [
+        ("SAME_UPPER", 'Conv <auto_pad: string = "SAME_UPPER"> (v1, v2)'),
+        ("SAME_LOWER", 'Conv <auto_pad: string = "SAME_LOWER"> (v1, v2)'),
+        ("VALID", "nn.Conv <weight_shape: ints = [4, 3, 3, 3]> (v1)"),
+    ],
+)
+def test_a_padding_that_depends_on_an_unknown_size_is_kept(padding, written):
+    """The function ``nn.Conv`` has explicit padding only."""
+    proto = model(
+        "(float[1,3,8,8] x) => (float[1,4,H,W] y) <float[1,3,H,W] h> "
+        f'{{ h = com.x.F (x)  y = Conv <auto_pad = "{padding}"> (h, w) }}',
+        tensor("w", 4, 3, 3, 3),
+    )
+    assert body(proto)[-1].endswith(f" = {written}")
+
+
 def test_what_an_identity_is_declared_to_be_is_known_of_what_it_hands_on():
     proto = model("(float[1,4] x) => (int64[1,7] y) { a = com.x.F (x)  b = Identity (a)  y = Identity (b) }")
     assert signature(proto) == "network (float[1,4] v0) => (int64[1,7] v1) {"

@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 
-from converters import model_to_graph, model_to_onnx_text, statistics
+from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics
 from tests.converters.onnx_models import body, model, tensor
 
 ACTIVATIONS = {
@@ -114,6 +114,21 @@ def test_what_cannot_be_counted_is_refused(operator):
     ):
         statistics(model_to_graph(proto))
     assert f"com.microsoft.{name}" in model_to_onnx_text(proto)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        'FusedConv <activation = "Clip"> (x, w)',
+        "FusedConv <activation = 3> (x, w)",
+        'FusedConv <activation = "LeakyRelu", activation_params = 3.0> (x, w)',
+        'FusedMatMul <alpha = "one"> (x, x)',
+    ],
+)
+def test_other_attributes_than_those_of_the_runtime_are_refused(operator):
+    text = f"(float[1,4,6,6] x) => (float[1,4,6,6] y) {{ y = com.microsoft.{operator} }}"
+    with pytest.raises(OnnxModelError, match="expected fused operators as ONNX Runtime writes them, got: "):
+        model_to_onnx_text(model(text, tensor("w", 4, 4, 1, 1), domain="com.microsoft"))
 
 
 def test_other_domains_of_the_same_names_are_left_alone():
