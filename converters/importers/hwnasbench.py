@@ -46,7 +46,8 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     contents = field(read_pickle(path), NASBench201.name, dict, path)
     known = [dataset for dataset in DATASETS if dataset in contents]
     if not known:
-        raise BenchmarkFileError(f"{path}: expected results on {', '.join(DATASETS)}, got {sorted(contents)[:8]}.")
+        got = sorted(map(str, contents))[:8]
+        raise BenchmarkFileError(f"{path}: expected results on {', '.join(DATASETS)}, got {got}.")
     results = {dataset: field(contents, dataset, dict, path) for dataset in known}
     labels = {
         f"{label}{DATASETS[dataset]}": columns[metric]
@@ -64,10 +65,14 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
 
 
 def _count(labels: dict[str, Any], path: Path) -> int:
-    kinds = {label: len(column) for label, column in labels.items() if isinstance(column, list | tuple | np.ndarray)}
+    kinds = {label: len(column) for label, column in labels.items() if _is_list(column)}
     if len(kinds) < len(labels) or len(set(kinds.values())) != 1:
         raise BenchmarkFileError(f"{path}: expected one list for every metric, equally long, got lengths {kinds}.")
     return next(iter(kinds.values()))
+
+
+def _is_list(column: Any) -> bool:
+    return column.ndim > 0 if isinstance(column, np.ndarray) else isinstance(column, list | tuple)
 
 
 def _notation(index: int, configs: Any) -> str:

@@ -61,7 +61,8 @@ def read_lookup(path: Path) -> dict[str, dict[str, float]]:
     contents = field(read_pickle(path), FBNet.name, dict, path)
     tables = {label: contents[metric] for metric, label in METRICS.items() if metric in contents}
     if not tables or not all(isinstance(table, dict) for table in tables.values()):
-        raise BenchmarkFileError(f"{path}: expected a dictionary for every metric, got {sorted(contents)[:8]}.")
+        got = sorted(map(str, contents))[:8]
+        raise BenchmarkFileError(f"{path}: expected a dictionary for every metric, got {got}.")
     return tables
 
 

@@ -17,7 +17,7 @@ from nas_201_api import ArchResults
 from tqdm import tqdm
 
 from converters.importers.pickles import read_torch
-from converters.importers.reading import field, mean, reading
+from converters.importers.reading import by_number, field, mean, reading
 from converters.importers.table import to_table
 from spaces.nasbench201 import DATASETS, NASBench201
 
@@ -51,7 +51,7 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     notations = field(contents, "meta_archs", list, path)
     infos = field(contents, "arch2infos", dict, path)
     rows = []
-    for index in tqdm(sorted(infos), desc="nasbench201", unit="cell", disable=not progress):
+    for index in tqdm(by_number(infos, path), desc="nasbench201", unit="cell", disable=not progress):
         with reading(f"{path}, architecture {index}", "results of 12 and 200 epochs"):
             info = infos.pop(index)  # free the memory of each result once it is read
             rows.append(to_row(index, notations[index], {"12": info["less"], "200": info["full"]}))

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from converters.importers.nasbench201 import to_row
 from converters.importers.pickles import read_pickle
-from converters.importers.reading import BenchmarkFileError, field, reading
+from converters.importers.reading import BenchmarkFileError, by_number, field, reading
 from converters.importers.table import to_table
 from spaces.nasbench201 import NASBench201
 
@@ -48,7 +48,7 @@ def _from_file(path: Path) -> Results:
         raise BenchmarkFileError(f"{path}: expected a folder or a file ending in {ENDING}, got another ending.")
     contents = read_pickle(path)
     infos = field(contents, "arch2infos", dict, path)
-    popped = ((index, infos.pop(index)) for index in sorted(infos))
+    popped = ((index, infos.pop(index)) for index in by_number(infos, path))
     return len(infos), popped, _notations(contents, path)
 
 

@@ -1,4 +1,4 @@
-"""What all importers share: their error, the context in which it is raised, and the reading of a value."""
+"""What all importers share: their error, the context in which it is raised, and the reading of values."""
 
 from __future__ import annotations
 
@@ -44,6 +44,20 @@ def positive(value: Any) -> float:
     """Return the value as a float if it is finite and above 0, else NaN."""
     number = math.nan if value is None else float(value)
     return number if number > 0 and math.isfinite(number) else math.nan
+
+
+def by_number(results: Mapping[Any, Any], place: object) -> list[int]:
+    """Return the numbers of the architectures, which are the keys of their results, in order.
+
+    Raises:
+        BenchmarkFileError: a key is no whole number of 0 or more.
+    """
+    for key in results:
+        if type(key) is not int or key < 0:
+            raise BenchmarkFileError(
+                f"{place}: expected architectures by number, got {key!r:.60}. Is it the right file?"
+            )
+    return sorted(results)
 
 
 def field(record: Any, key: str, kind: type | tuple[type, ...], place: object) -> Any:

@@ -27,6 +27,7 @@ from converters.importers.reading import BenchmarkFileError
 POLYNOMIAL = 0x82F63B78  # of Castagnoli, bits reversed
 MASK = 0xA282EAD8
 BATCH = 4096  # records checked at once: 128 MB/s on one core
+LONGEST = 1 << 16  # bytes of a record: NAS-Bench-101's have 1,000, and those of a batch are padded to the longest
 HEADER, FOOTER = struct.Struct("<QI"), struct.Struct("<I")
 
 
@@ -34,8 +35,8 @@ def read_records(path: Path, *, progress: bool = False) -> Iterator[bytes]:
     """Yield the data of every record, with both checksums verified.
 
     Raises:
-        BenchmarkFileError: the file is truncated or a checksum does not match; the message has the record, counted
-            from 0.
+        BenchmarkFileError: the file is truncated, a checksum does not match, or a record has more than LONGEST bytes;
+            the message has the record, counted from 0.
     """
     with (
         path.open("rb") as stream,
@@ -89,6 +90,10 @@ def _read_all(stream: IO[bytes], path: Path) -> Iterator[tuple[bytes, int]]:
             raise BenchmarkFileError(
                 f"{place}: expected a length with its checksum, got bytes that do not match. Is it a TFRecord file, "
                 "and was it downloaded completely?"
+            )
+        if length > LONGEST:
+            raise BenchmarkFileError(
+                f"{place}: expected at most {LONGEST:,} bytes, got {length:,}. Is it the right file?"
             )
         data, footer = stream.read(length), stream.read(FOOTER.size)
         if len(data) + len(footer) < length + FOOTER.size:

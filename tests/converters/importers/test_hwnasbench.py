@@ -63,6 +63,9 @@ def test_configs_must_agree_with_the_official_index(tmp_path: Path) -> None:
         {"nasbench201": {}},
         {"nasbench201": {"cifar10": []}},
         {"nasbench201": {"cifar10": {"pixel3_latency": 1.0}}},
+        {"nasbench201": {"cifar10": {"pixel3_latency": np.array(1.0)}}},
+        {"nasbench201": {"cifar10": {}, "pixel3": {}}},
+        {"nasbench201": {1: {}, "pixel3": {}}},
     ],
 )
 def test_another_kind_of_file(tmp_path: Path, contents: Any) -> None:

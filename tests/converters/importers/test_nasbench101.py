@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from converters.importers import BenchmarkFileError, read_benchmark
 from converters.importers.protobuf import read_fields
-from converters.importers.tfrecord import crc32c, read_records
+from converters.importers.tfrecord import crc32c, mask, read_records
 from tests.converters.importers.scenes import model_metrics, nasbench101_record, write_tfrecord
 
 KEY, ADJACENCY, OPERATIONS = "a" * 32, "010001000", "input,conv3x3-bn-relu,output"
@@ -126,6 +126,14 @@ def test_truncated(tmp_path: Path, missing: int) -> None:
     data = (tmp_path / "a.tfrecord").read_bytes()
     (tmp_path / "a.tfrecord").write_bytes(data[:-missing])
     with pytest.raises(BenchmarkFileError, match=r"record 1: expected \d+ more bytes, got \d+\. The file is truncated"):
+        read_benchmark("nasbench101", tmp_path / "a.tfrecord")
+
+
+@pytest.mark.parametrize("length", [1 << 17, 1 << 40, (1 << 64) - 1])
+def test_records_of_any_length_are_not_read(tmp_path: Path, length: int) -> None:
+    header = struct.pack("<Q", length)
+    (tmp_path / "a.tfrecord").write_bytes(header + struct.pack("<I", mask(crc32c([header]))[0]))
+    with pytest.raises(BenchmarkFileError, match=rf"record 0: expected at most 65,536 bytes, got {length:,}\. Is it"):
         read_benchmark("nasbench101", tmp_path / "a.tfrecord")
 
 

@@ -93,6 +93,16 @@ def test_another_kind_of_file(tmp_path: Path, contents: Any) -> None:
         read_benchmark("nasbench201", tmp_path / "a.pth")
 
 
+@pytest.mark.parametrize("keys", [(0, "2"), (-1, 0), (None, 0)])
+def test_results_are_by_number(tmp_path: Path, keys: tuple[Any, Any]) -> None:
+    contents = pth_contents() | {"arch2infos": dict.fromkeys(keys, nasbench201_states())}
+    torch.save(contents, tmp_path / "a.pth")
+    write_nats(tmp_path / "a.pickle.pbz2", contents)
+    for name, path in (("nasbench201", tmp_path / "a.pth"), ("natsbench", tmp_path / "a.pickle.pbz2")):
+        with pytest.raises(BenchmarkFileError, match=r"expected architectures by number, got ('2'|-1|None)"):
+            read_benchmark(name, path)
+
+
 def test_the_size_space_is_another(tmp_path: Path) -> None:
     write_nats(tmp_path / "a.pickle.pbz2", {"meta_archs": ["8:8:8:8:8"], "arch2infos": {}})
     with pytest.raises(BenchmarkFileError, match="topology space"):
