@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from math import inf, isclose, pi, sqrt
+from math import inf, isclose, isinf, isnan, pi, sqrt
+from typing import NamedTuple
 
 from converters.graph import Node, attributes
 from converters.passes.rewriting import Surroundings, as_integers, both_orders
 
 TOLERANCE = 1e-5  # relative, for factors that were rounded to 32 bits and six digits
+LOWEST = -3.4028234663852886e38  # of 32 bits: the lower bound of a ``Clip`` before opset 11 that has only an upper one
+ONE_BOUND = ("Max", "Min", "Relu")  # operators that bound a value on one side
 LINEAR_SOFTPLUS = 20.0  # above it log(1 + exp(x)) equals x in 32 bits
 
 
 def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
-    """Replace ``Clip`` with constant bounds by ``nn.Clip``, or by ``Relu`` if it has the lower bound 0 alone.
+    """Replace constant bounds by one operator: ``nn.Clip`` for two, ``Max`` or ``Min`` for one, ``Relu`` for 0 below.
 
-    The minimum of a ``Relu`` and a positive number is an ``nn.Clip`` too.
+    The minimum of a maximum is an ``nn.Clip`` too, as is the maximum of a minimum.
     """
-    if node.op_type == "Min":
-        return _clipped_relu(node, at)
-    if node.op_type != "Clip" or not at.is_float(node.inputs[0]):
+    bounded = _bounded(node, at)
+    if bounded is None:
         return None
-    low, high = (at.number(x) if x else edge for x, edge in zip(_bounds(node), (-inf, inf), strict=True))
-    if low is None or high is None:
-        return None
-    if high == inf:
-        return [Node("Relu", node.inputs[:1], node.outputs)] if low == 0 else None
-    return [_clip(node.inputs[0], low, high, node.outputs[0])] if low > -inf else None
+    made = at.producer(bounded.x, *ONE_BOUND)
+    inner = _bounded(made, at) if made else None
+    if inner and inner.is_one_sided and bounded.is_one_sided:
+        both = _Bounded(inner.x, max(bounded.low, inner.low), min(bounded.high, inner.high))
+        if -inf < both.low < both.high < inf:
+            return [_clip(*both, node.outputs[0])]
+    return _with_bounds(bounded, node.outputs[0]) if node.op_type == "Clip" else None
 
 
 def spell_hard_sigmoid(node: Node, at: Surroundings) -> list[Node] | None:
@@ -105,8 +108,50 @@ def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:
     return [*made, Node("Mul", (x, gate), node.outputs)]
 
 
-def _bounds(node: Node) -> tuple[str, ...]:
-    return (*node.inputs[1:], "", "")[:2]
+class _Bounded(NamedTuple):
+    """A value between two numbers, which are infinite where there is no bound."""
+
+    x: str
+    low: float
+    high: float
+
+    @property
+    def is_one_sided(self) -> bool:
+        return isinf(self.low) != isinf(self.high)
+
+
+def _bounded(node: Node, at: Surroundings) -> _Bounded | None:
+    """Return what a node bounds by constant numbers, or None if it does something else."""
+    if node.op_type == "Relu":
+        return _Bounded(node.inputs[0], 0.0, inf)
+    if node.op_type in ONE_BOUND:
+        return next(filter(None, (_with_bound(node, x, other, at) for x, other in both_orders(node))), None)
+    if node.op_type != "Clip" or not at.is_float(node.inputs[0]):
+        return None
+    bounds = (*node.inputs[1:], "", "")[:2]
+    low, high = (at.number(x) if x else edge for x, edge in zip(bounds, (-inf, inf), strict=True))
+    if low is None or high is None or isnan(low) or isnan(high):
+        return None
+    has_upper_alone = low == LOWEST and high < -LOWEST  # with both, it guards against infinity
+    return _Bounded(node.inputs[0], -inf if has_upper_alone else low, high)
+
+
+def _with_bound(node: Node, x: str, other: str, at: Surroundings) -> _Bounded | None:
+    number = at.number(other)
+    if number is None or not at.is_float(x) or not at.same_shape(x, node.outputs[0]):
+        return None
+    return _Bounded(x, number, inf) if node.op_type == "Max" else _Bounded(x, -inf, number)
+
+
+def _with_bounds(bounded: _Bounded, output: str) -> list[Node]:
+    x, low, high = bounded
+    if low > -inf and high < inf:
+        return [_clip(x, low, high, output)]
+    if (low, high) in ((0, inf), (-inf, inf)):
+        return [Node("Relu" if low == 0 else "Identity", (x,), (output,))]
+    op_type, number = ("Max", low) if high == inf else ("Min", high)
+    bound = f"{output}.bound"
+    return [Node("Constant", (), (bound,), attributes(value_float=number)), Node(op_type, (x, bound), (output,))]
 
 
 def _clip(x: str, low: float, high: float, output: str) -> Node:
@@ -115,14 +160,6 @@ def _clip(x: str, low: float, high: float, output: str) -> Node:
 
 def _hard_sigmoid(x: str, alpha: float, output: str) -> Node:
     return Node("HardSigmoid", (x,), (output,), attributes(alpha=1 / 6 if _is_number(alpha, 1 / 6) else alpha))
-
-
-def _clipped_relu(node: Node, at: Surroundings) -> list[Node] | None:
-    for x, other in both_orders(node, "Min"):
-        made, number = at.producer(x, "Relu"), at.number(other)
-        if made and number is not None and number > 0 and at.same_shape(x, node.outputs[0]):
-            return [_clip(made.inputs[0], 0.0, number, node.outputs[0])]
-    return None
 
 
 def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:

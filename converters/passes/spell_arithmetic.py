@@ -16,8 +16,8 @@ ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
 def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
     """Rewrite arithmetic of a value with a constant number.
 
-    A product becomes ``nn.Scale``, a square ``Mul``, and the maximum with 0 ``Relu``. Operations without effect become
-    Identity. Other operators keep the number, as a scalar.
+    A product becomes ``nn.Scale``, a square ``Mul``, one divided by the value ``Reciprocal``, and the maximum with 0
+    ``Relu``. Operations without effect become Identity. Other operators keep the number, as a scalar.
     """
     for x, other in both_orders(node, *ELEMENTWISE) if at.is_float(node.outputs[0]) else ():
         number = at.number(other)
@@ -115,6 +115,8 @@ def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[N
     if node.op_type == "Mul" or (node.op_type == "Div" and number != 0 and not is_first):
         factor = number if node.op_type == "Mul" else 1 / number
         return [_scaled(x, factor, output)]
+    if node.op_type == "Div" and number == 1 and is_first:
+        return [Node("Reciprocal", (x,), node.outputs)]
     if node.op_type == "Pow" and number == 2 and not is_first:
         return [Node("Mul", (x, x), node.outputs)]
     if node.op_type == "Max" and number == 0:

@@ -67,6 +67,10 @@ ONE = "Constant <value_float = {}> ()"
 WIDE = "Constant <value = float[1,1,1] {{{}}}> ()"  # gives an axis to what is joined with it
 PARTS = {
     "ReLU up to a number": ((6,), "r = Relu (x)  y = Min (r, n0)"),
+    "two bounds": ((-1, 2), "m = Max (x, n0)  y = Min (m, n1)"),
+    "two bounds, the upper first": ((2, -1), "m = Min (x, n0)  y = Max (m, n1)"),
+    "bounds that contradict each other": ((2, -1), "m = Max (x, n0)  y = Min (m, n1)"),
+    "an inverse": ((1,), "y = Div (n0, x)"),
     "HardSigmoid": ((3, 0, 6), "a = Add (x, n0)  c = Clip (a, n1, n2)  y = Div (c, n2)"),
     "HardSigmoid of a factor": ((0.5, 0.2, 0, 1), "s = Mul (x, n1)  a = Add (s, n0)  y = Clip (a, n2, n3)"),
     "HardSwish": ((3, 0, 6), "a = Add (x, n0)  c = Clip (a, n1, n2)  m = Mul (x, c)  y = Div (m, n2)"),

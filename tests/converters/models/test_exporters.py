@@ -80,6 +80,8 @@ DIFFERENT = {
     "slopes": (lambda: nn.Sequential(nn.Conv2d(8, 8, 1), nn.PReLU(8)), IMAGE),
     "square": (lambda: Computing(lambda x: functional.relu(x).square()), ROWS),
     "softplus": (nn.Softplus, IMAGE),
+    "clamped": (lambda: Computing(lambda x: x.clamp(-1, 2) + x.clamp(max=1)), IMAGE),
+    "root of the inverse": (lambda: Computing(lambda x: (x * x + 1).rsqrt()), IMAGE),
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
     "attention to all": (lambda: Computing(attended_to_all, nn.Linear(8, 8)), ROWS),
     "attention of one layer": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (1, 5, 8)),

@@ -64,6 +64,32 @@ SPELLINGS = {
     ]),
     "Relu6": (X, ["v1 = nn.Clip <max: float = 6, min: float = 0> (v0)"], [
         f"{NUMBERS} y = Clip (x, zero, six)", f"{NUMBERS} r = Relu (x)  y = Min (six, r)",
+        f"{NUMBERS} m = Min (x, six)  y = Relu (m)", f'{NUMBERS} m = Clip (x, "", six)  y = Clip (m, zero)',
+    ]),
+    "two bounds": (X, ["v1 = nn.Clip <max: float = 6, min: float = 3> (v0)"], [
+        f"{NUMBERS} y = Clip (x, three, six)",
+        f"{NUMBERS} m = Max (three, x)  y = Min (m, six)", f"{NUMBERS} m = Min (x, six)  y = Max (m, three)",
+    ]),
+    "bound above": (X, ["v1 = Constant <value_float: float = 6> ()", "v2 = Min (v0, v1)"], [
+        f"{NUMBERS} y = Min (six, x)", f'{NUMBERS} y = Clip (x, "", six)',
+        f"{NUMBERS} m = Constant <value_float = -3.4028235e38> ()  y = Clip (x, m, six)",
+        f"{NUMBERS} i = Neg (zero)  z = Div (one, i)  y = Clip (x, z, six)",
+    ]),
+    "bound below": (X, ["v1 = Constant <value_float: float = 3> ()", "v2 = Max (v0, v1)"], [
+        f"{NUMBERS} y = Max (x, three)", f"{NUMBERS} y = Clip (x, three)",
+    ]),
+    "bounds that contradict each other": (X, [
+        *("v1 = Constant <value_float: float = 6> ()", "v2 = Max (v0, v1)"),
+        *("v3 = Constant <value_float: float = 3> ()", "v4 = Min (v2, v3)"),
+    ], [f"{NUMBERS} m = Max (six, x)  y = Min (m, three)", f'{NUMBERS} m = Clip (x, six)  y = Clip (m, "", three)']),
+    "guard against infinity": (X, ["v1 = nn.Clip <max: float = 3.4028235e+38, min: float = -3.4028235e+38> (v0)"], [
+        "h = Constant <value_float = 3.4028235e38> ()  l = Neg (h)  y = Clip (x, l, h)",
+    ]),
+    "no bounds": (X, ["v1 = Relu (v0)"], [
+        "y = Relu (x)", "c = Clip (x)  y = Relu (c)",
+    ]),
+    "inverse": (X, ["v1 = Abs (v0)", "v2 = Reciprocal (v1)"], [
+        "a = Abs (x)  y = Reciprocal (a)", f"{NUMBERS} a = Abs (x)  y = Div (one, a)",
     ]),
     "scales": (X, ["v1 = nn.Scale <factor: float = 0.166667> (v0)"], [
         f"{NUMBERS} y = Div (x, six)",
