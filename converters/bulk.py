@@ -27,9 +27,9 @@ def to_onnx_texts(
 ) -> list[str]:
     """Return the canonical text of every architecture, in the order given; equal ones are converted once.
 
-    If there is enough work, it is shared by as many processes as there are cores. Unless the start method is ``fork``,
-    the calling program must then be guarded by ``if __name__ == "__main__":``. For tables that do not fit into memory
-    use ``converters.tables.stream``.
+    If there is enough work, it is shared by as many processes as there are cores; unless the start method is ``fork``,
+    not if the space's class is defined in the program's own file. For tables that do not fit into memory use
+    ``converters.tables.stream``.
 
     Args:
         space: the space of all architectures.

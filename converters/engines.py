@@ -6,18 +6,22 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import Any, TypeVar
 
 from converters.arguments import checked_whole
+from spaces.registry import import_user_file, user_files
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,20 +38,25 @@ def num_workers(asked: int | None, num_texts: int, sent: object = None) -> int:
     Args:
         asked: the number that the user wants, or None.
         num_texts: number of texts to write, or the equivalent in other work.
-        sent: the objects that workers would receive; if they cannot be pickled, as a lambda, the answer is 1.
+        sent: the objects that workers would receive; if they cannot be pickled, as a lambda, or only by importing the
+            program's file, as what it defines itself where workers are not forked, the answer is 1.
     """
     if asked is not None:
         return asked
     count = max(1, min(_num_cores(), num_texts // WORTH_A_PROCESS))
-    return count if count > 1 and _can_be_pickled(sent) else 1
+    return count if count > 1 and _can_be_sent(sent) else 1
 
 
-def _can_be_pickled(what: object) -> bool:
+def _can_be_sent(what: object) -> bool:
     try:
-        pickle.dumps(what)
+        return not _needs_program(what) or multiprocessing.get_start_method() == "fork"
     except Exception:  # the pickling methods of a user's class may raise any
         return False
-    return True
+
+
+def _needs_program(what: object) -> bool:
+    """Return whether a process must import the program's file to receive this, because the program defines it."""
+    return b"__main__" in pickle.dumps(what)
 
 
 def _num_cores() -> int:
@@ -108,12 +117,18 @@ def with_answers(
 
 
 def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
-    started = multiprocessing.Event()
-    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(started,))
+    started, method = multiprocessing.Event(), multiprocessing.get_start_method()
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(started, user_files()))
+
+    def submit(task: T) -> Future[R]:
+        unneeded = method != "fork" and not _needs_program((function, task))
+        with _program_hidden() if unneeded else nullcontext():  # submitting starts workers
+            return pool.submit(function, task)
+
     try:
-        yield from _windowed(lambda task: pool.submit(function, task), Future.result, tasks, AHEAD * workers)
+        yield from _windowed(submit, Future.result, tasks, AHEAD * workers)
     except BrokenProcessPool as e:
-        if not started.is_set() and (method := multiprocessing.get_start_method()) != "fork":
+        if not started.is_set() and method != "fork":
             raise RuntimeError(
                 "workers: expected one that starts, got one that exited before. Put the code of your program below "
                 f'`if __name__ == "__main__":`, because workers import its file (start method {method}).'
@@ -129,6 +144,22 @@ def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) 
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _program_hidden() -> Iterator[None]:
+    """Keep processes that start meanwhile from importing the program's file.
+
+    Without ``if __name__ == "__main__":`` in that file, each of them would run the program once more from its top, and
+    evaluate for hours what the program has evaluated already.
+    """
+    program = vars(sys.modules["__main__"])
+    shown = {name: value for name, value in program.items() if name in ("__file__", "__spec__")}
+    program.update(dict.fromkeys(shown))
+    try:
+        yield
+    finally:
+        program.update(shown)
 
 
 def _on_ray(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
@@ -170,11 +201,13 @@ def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterabl
         yield result(pending.popleft())
 
 
-def _begin(started: Event) -> None:
-    """Set up a worker process."""
+def _begin(started: Event, spaces: Sequence[Path]) -> None:
+    """Set up a worker process, which imports the files of users' spaces, as tasks may have objects of their classes."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # do not inherit the parent's handler
     started.set()
     _end_with_parent()
+    for path in spaces:
+        import_user_file(path)
 
 
 def _end_with_parent() -> None:

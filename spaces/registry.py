@@ -43,6 +43,7 @@ REGISTRY = {
 }
 
 ENTRY_POINTS = "nasrlm.spaces"  # entry point group in which installed packages register their spaces
+USER_MODULE = "user_space_"  # how names of modules begin that are files of users' spaces
 REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
 
 
@@ -81,6 +82,15 @@ def same_spaces(names: Iterable[object], space: str) -> list[str]:
     """Return those of ``names``, which are cells of a table, that mean ``space``; paths to its file may differ."""
     wanted = full_name(space)
     return [name for name in names if isinstance(name, str) and full_name(name) == wanted]
+
+
+def user_files() -> tuple[Path, ...]:
+    """Return the files of users' spaces that this process has imported; another one imports them before it unpickles.
+
+    Pickled objects of their classes name modules that no other process finds by itself.
+    """
+    names = [name for name in sys.modules if name.startswith(USER_MODULE)]
+    return tuple(Path(file) for name in names if (file := sys.modules[name].__file__))
 
 
 def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:
@@ -158,7 +168,7 @@ def _user_class(path: Path, name: str) -> type[SearchSpace[Any]]:
     class_name = name.rpartition(":")[2]
     if not path.is_file():
         raise UnknownSpaceError(f"space {name}: expected a Python file, got no file at {path}. Check the path.")
-    found = getattr(_user_module(path, name), class_name, None)
+    found = getattr(import_user_file(path, name), class_name, None)
     if found is None:
         raise UnknownSpaceError(
             f"space {name}: expected a class {class_name!r} in {path}, got none. Check the spelling."
@@ -238,13 +248,21 @@ def _check_modules_beside(path: Path, name: str) -> None:
             )
 
 
-def _user_module(path: Path, name: str) -> ModuleType:
+def import_user_file(path: Path, name: str = "") -> ModuleType:
     """Import a file once per process; modules in its folder can be imported from then on.
+
+    Args:
+        path: the file.
+        name: the name of the space that it is imported for, for messages; the path if empty.
+
+    Raises:
+        UnknownSpaceError: the file cannot be imported.
 
     NOTE: loading it again would make a second class of the same name, and architectures of the two classes would never
     be equal. An edited file is therefore seen only after a restart, as with any import.
     """
-    module_name = f"user_space_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    name = name or str(path)
+    module_name = f"{USER_MODULE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     _check_modules_beside(path, name)

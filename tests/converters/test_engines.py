@@ -65,38 +65,76 @@ multiprocessing.set_start_method(sys.argv[1], force=True)
 from converters.engines import map_in_order
 from tests.converters.test_engines import double, end
 
+def own(number):
+    return 3 * number
+
+print("program runs")
 {guard}
     print(list(map_in_order({function}, [0, 1], workers=2)))
 """
+
+
+def run_program(folder: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(program)
+    called, environment = [sys.executable, "program.py", *words], os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(called, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 @pytest.mark.parametrize(
     ("guard", "function", "told"),
     [
-        ("if True:", "double", r'starts, got one that exited .*`if __name__ == "__main__":`.*\(start method {method}'),
-        ('if __name__ == "__main__":', "double", ""),
+        ("if True:", "own", r'starts, got one that exited .*`if __name__ == "__main__":`.*\(start method {method}'),
+        ('if __name__ == "__main__":', "own", ""),
         ('if __name__ == "__main__":', "end", "expected all to keep running, got one that was killed"),
     ],
 )
 def test_a_program_that_workers_cannot_import_is_told(tmp_path, method, guard, function, told):
-    (tmp_path / "program.py").write_text(SCRIPT.format(guard=guard, function=function))
-    words, environment = [sys.executable, tmp_path / "program.py", method], os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    done = run_program(tmp_path, SCRIPT.format(guard=guard, function=function), method)
     last = [line for line in done.stderr.splitlines() if line.startswith("RuntimeError: workers: ")]
-    assert re.search(told.format(method=method), last[-1]) if told else done.stdout == "[0, 2]\n"
+    assert re.search(told.format(method=method), last[-1]) if told else done.stdout.endswith("\n[0, 3]\n")
 
 
-def test_what_cannot_be_done_is_refused(monkeypatch):
-    with pytest.raises(ValueError, match="engine: expected one of process, ray, got 'dask'"):
-        map_in_order(double, [1], workers=1, engine="dask")
-    with pytest.raises(ValueError, match="workers: expected 1 or more, got 0"):
-        map_in_order(double, [1], workers=0)
-    with pytest.raises(ValueError, match=r"workers: expected a whole number, got 1\.5"):
-        map_in_order(double, [1], workers=1.5)
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"engine ray: expected the package ray, got none\. Install nasrlm\[ray\]\.$"):
-        map_in_order(double, [1], workers=1, engine="ray")
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_do_not_run_a_program_that_defines_nothing_for_them(tmp_path, method):
+    """Else they would evaluate once more, for hours, what a program without the guard evaluates."""
+    done = run_program(tmp_path, SCRIPT.format(guard="if True:", function="double"), method)
+    assert (done.stdout, done.stderr) == ("program runs\n[0, 2]\n", "")
+
+
+SPACE = """
+from converters.builder import GraphBuilder
+from spaces import GenotypeSpace
+
+class Plain(GenotypeSpace):
+    name = "plain"
+    choices = {"width": tuple(range(1, 21)), "depth": tuple(range(60))}
+
+    def build(self, architecture):
+        g = GraphBuilder((1, 3, 8, 8))
+        return g.build(g.conv(g.input, architecture["width"], kernel=3))
+"""
+
+OWN_SPACE = """
+import multiprocessing, os
+multiprocessing.set_start_method("forkserver", force=True)
+os.sched_getaffinity = lambda _: {0, 1}  # enough cores for workers
+from converters.bulk import to_onnx_texts
+from spaces import get_space
+
+print("program runs")
+space = SPACE
+print(len(set(to_onnx_texts(space, list(space.enumerate())))))
+"""
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_space_of_ones_own_is_converted_without_running_the_program_again(tmp_path, is_file):
+    """Its file is imported by workers; a space that the program defines itself is left to the program's process."""
+    (tmp_path / "plain.py").write_text(SPACE)
+    program = OWN_SPACE.replace("SPACE", 'get_space("plain.py:Plain")' if is_file else "Plain()")
+    done = run_program(tmp_path, program if is_file else SPACE + program)
+    assert (done.stdout, done.stderr) == ("program runs\n20\n", "")
 
 
 def test_few_texts_need_no_workers(monkeypatch):
