@@ -72,9 +72,8 @@ class StudyResult:
             "pruned": self.pruned,
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
+            "unmet": list(self.unmet),
         }
-        if self.unmet:
-            values["unmet"] = list(self.unmet)
         if self.truth is not None:
             ratio = self.truth.hypervolume_ratio
             values["hypervolume_ratio"] = None if math.isnan(ratio) else ratio

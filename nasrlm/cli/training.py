@@ -52,7 +52,7 @@ def train_by_config(file: Path, overrides: Mapping[str, Any], name: str, *, json
     if json:
         quality = measured.quality if measured else {}
         told = {"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality}
-        print_json(told | ({"caveats": caveats} if caveats else {}))
+        print_json(told | {"caveats": caveats})
         return
     if measured:
         print_evaluation(measured)

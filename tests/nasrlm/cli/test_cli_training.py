@@ -75,8 +75,9 @@ def test_training_without_valid_rows_says_what_it_lacks(
     nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _show_warnings(monkeypatch)
-    told = nasrlm("train", "--config", train_config(tmp_path, layer_table(16).assign(split="train")))
+    told = nasrlm("train", "--config", train_config(tmp_path, layer_table(16).assign(split="train")), "--json")
     assert told.status == 0
+    assert json.loads(told.stdout)["caveats"] == []  # the key is there for scripts
     assert told.stderr == (
         "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.\n"
     )
