@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -97,7 +98,9 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     except BaseException as e:
         shutil.rmtree(fresh, ignore_errors=True)
         if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
-            raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
+            got = (e.strerror if isinstance(e, OSError) else None) or str(e)
+            advice = " Free some space." * (os.strerror(errno.ENOSPC) in got)
+            raise OSError(f"{folder}: expected to write a checkpoint, got {got}.{advice}") from e
         raise
     if folder.exists():
         os.replace(folder, old)

@@ -1,7 +1,9 @@
 """A checkpoint comes back as it was; a broken one is refused in one line that says what is broken."""
 
+import errno
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
@@ -23,6 +25,7 @@ from nasrlm.text.tokenizer import TextTokenizer
 from tests.nasrlm.scenes import layer_examples, layer_table
 
 EMBEDDING = "encoder.embedding.weight"
+FULL = os.strerror(errno.ENOSPC)
 
 
 def edit_config(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
@@ -244,18 +247,19 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("error", [SafetensorError(FULL), OSError(errno.ENOSPC, FULL)])
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(
-    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool, error: Exception
 ) -> None:
     if is_there:
         checkpoint.save_pretrained(tmp_path / "checkpoint")
 
     def full_disk(_: object, path: Path) -> None:
         path.write_bytes(b"half")
-        raise SafetensorError("No space left on device")
+        raise error
 
     monkeypatch.setattr("nasrlm.checkpoints.checkpoint.save_file", full_disk)
-    with pytest.raises(OSError, match=r"checkpoint: expected to write a checkpoint, got No space left"):
+    with pytest.raises(OSError, match=rf"to write a checkpoint, got {FULL}\. Free some space\.$"):
         replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"] * is_there
     assert not is_there or Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
