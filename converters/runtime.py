@@ -225,5 +225,6 @@ def _latency(times_ms: Sequence[float]) -> Latency:
 
 def _processor_name() -> str:
     cpuinfo = Path("/proc/cpuinfo")  # on Linux, where platform.processor() often returns only the instruction set
-    names = re.findall(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []
+    told = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.exists() else ""
+    names = re.findall(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
     return str(names[0]) if names else platform.processor() or platform.machine()
