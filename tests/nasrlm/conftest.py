@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from hypothesis import settings
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli import main
@@ -18,9 +17,6 @@ from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
 from tests.nasrlm.scenes import OBJECTIVES, layer_table, network_checkpoint
 from tests.nasrlm.workplace import fill
-
-settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
-settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)

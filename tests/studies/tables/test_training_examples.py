@@ -97,7 +97,6 @@ def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
 ) -> None:
     architecture_table(8).to_parquet(tmp_path / "networks.parquet")
     monkeypatch.setattr("studies.tables.training_examples.texts_of_tables", lambda *_, **__: pytest.fail("converted"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     config = TrainConfig(table=(tmp_path / "networks.parquet",), out=tmp_path / "run", **changes)
     with pytest.raises(ValueError, match=re.escape(message)):
         training_examples(config)
