@@ -22,6 +22,7 @@ class ProgressLines:
         self._began: float | None = None  # time at which the current bar was first drawn
         self._told = 0.0  # time of the last line
         self._within = False  # whether the last bar is nested in another
+        self._starts_line = True  # whether the next text written to the stream begins a line
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -36,10 +37,15 @@ class ProgressLines:
         elif self._of_bar and text and not text.strip("\n"):
             if self._state and not self._within:  # a nested bar is drawn again
                 self._close()
-        elif text:
+        elif text and not self._moves_down(text):
             self._of_bar = False
             self._stream.write(text)
+            self._starts_line = text.endswith("\n")
         return len(text)
+
+    def _moves_down(self, text: str) -> bool:
+        """Return whether line breaks, after other text than a bar, are tqdm's way down to a nested bar."""
+        return self._began is not None and self._starts_line and not text.strip("\n")
 
     def _follow(self, state: str) -> None:
         self._state = state
@@ -55,4 +61,5 @@ class ProgressLines:
 
     def _tell(self) -> None:
         self._stream.write(f"{self._state}\n")
+        self._starts_line = True
         self._told = monotonic()

@@ -59,6 +59,18 @@ def test_bars_within_bars_are_lines_too(clock: list[float]) -> None:
     assert [re.findall(r"^(\w+): .* (\d/\d) ", line)[0] for line in told] == 2 * inner
 
 
+def test_a_bar_within_another_leaves_no_empty_line_after_other_text() -> None:
+    stream = io.StringIO()
+    lines: io.StringIO = ProgressLines(stream)  # type: ignore[assignment]
+    print("before\n", file=lines)
+    for _ in tqdm("ab", "outer", file=lines, mininterval=0):
+        print("a warning", file=lines)
+        for _ in tqdm("cd", "inner", file=lines, mininterval=0):
+            pass
+    print("\nafter", file=lines)
+    assert stream.getvalue() == "before\n\na warning\na warning\n\nafter\n"
+
+
 def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch, nasrlm: CommandLine, tmp_path: Path) -> None:
     monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True)
     words = ("sample", "--space", "fbnet", "-n", 20, "--out", tmp_path / "x.csv")
