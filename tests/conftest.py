@@ -2,7 +2,9 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+from tqdm import tqdm
 
 OF_TERMINALS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH")
 OF_TERMINALS += ("TTY_COMPATIBLE", "TTY_INTERACTIVE")
@@ -18,3 +20,9 @@ def pytest_sessionstart() -> None:
     """Forget what rich, typer and torch would go by; pytest has chosen its own colours by now."""
     for name in (*OF_TERMINALS, *OF_LAUNCHERS):
         os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def _no_bars() -> None:
+    """Forget bars of runs that failed, below which others would be drawn until Python happens to collect them."""
+    tqdm._instances.clear()
