@@ -169,15 +169,16 @@ def test_objectives_of_different_tables_are_learned_together(
 
 
 def test_texts_of_several_tables_are_named_by_theirs(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     texts = layer_table(8).assign(split="train", **{NEW: np.arange(1.0, 9.0)})
     texts["text"] = [f"Pool\n{text}" for text in texts["text"]]
-    texts[:4].to_csv(tmp_path / "a.csv", index=False)
-    texts[4:].to_csv(tmp_path / "b.csv", index=False)
-    words = ("--table", tmp_path / "a.csv", "--table", tmp_path / "b.csv", "--checkpoint", checkpoint_folder)
-    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", "all", "--pool", 2, "--out", tmp_path / "new")
-    named = set(re.findall(r"row (\d) of \S*?(\w)\.csv: Pool …", shown.stdout))
+    texts[:4].to_csv("a.csv", index=False)
+    texts[4:].to_csv("b.csv", index=False)
+    words = ("--table", "a.csv", "--table", "b.csv", "--checkpoint", checkpoint_folder)
+    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", "all", "--pool", 2, "--out", "new")
+    named = set(re.findall(r"row (\d) of (\w)\.csv: Pool …", shown.stdout))
     assert named == {(str(row), table) for row in range(4) for table in "ab"}
 
 

@@ -54,7 +54,10 @@ def test_sample_draws_different_ones_as_far_as_there_are(
         ),
     ],
 )
-def test_bad_input(words: tuple[str, ...], message: str, nasrlm: CommandLine) -> None:
+def test_bad_input(
+    words: tuple[str, ...], message: str, nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     finished = nasrlm(*words)
     assert finished.status == 2
     assert message in finished.stderr
