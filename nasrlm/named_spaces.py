@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Collection
@@ -64,7 +65,7 @@ def file_and_class(name: str) -> str:
 
 def _are_two(first: str, second: str) -> bool:
     """Return whether the files of two spaces both exist and are different files."""
-    files = [Path(name.rpartition(":")[0]).expanduser() for name in (first, second)]
+    files = [Path(os.path.expanduser(name.rpartition(":")[0])) for name in (first, second)]  # Path's fails on ~nobody
     return all(file.is_file() for file in files) and not files[0].samefile(files[1])
 
 

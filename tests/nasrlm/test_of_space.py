@@ -142,6 +142,10 @@ def test_names_without_letters_are_not_taken_for_each_other() -> None:
     assert checked_space("\u641c\u7d22", ["\u7a7a\u95f4"]) == "\u641c\u7d22"
 
 
+def test_a_space_in_the_home_of_nobody_is_known_by_its_file_name() -> None:
+    assert checked_space("~none-such/space.py:Mine", ["/a/space.py:Mine"]) == "/a/space.py:Mine"
+
+
 def test_a_space_goes_by_its_name(several: Checkpoint) -> None:
     predictor, space = Predictor(several), get_space("nasbench201")
     assert predictor.of_space(space).checkpoint.calibration == several.of_space("nasbench201").calibration
