@@ -110,6 +110,7 @@ def test_own_space_with_something_missing(own_file):
 
 def test_modules_beside_an_own_file_can_be_imported(own_file, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "sizes_of_digits", raising=False)  # of another test's folder
     (own_file.parent / "sizes_of_digits.py").write_text("NUM_DIGITS = 3")
     other = own_file.parent / "other.py"
     importing = "from sizes_of_digits import NUM_DIGITS\nfrom dataclasses import"
