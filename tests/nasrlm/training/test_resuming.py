@@ -219,7 +219,7 @@ def test_a_run_without_patience_goes_on_with_more(tmp_path: Path, monkeypatch: p
 
 
 def test_what_is_free_to_change_is_in_the_docs() -> None:
-    docs = (Path(__file__).resolve().parents[3] / "docs" / "training.md").read_text()
+    docs = (Path(__file__).resolve().parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
     (paragraph,) = [x for x in docs.split("\n\n") if x.startswith("A stopped run continues if")]
     assert set(re.findall(r"`(\w+)`", paragraph)) == {*FREE_TO_CHANGE, *BY_CONTENT, "monitor"}
 

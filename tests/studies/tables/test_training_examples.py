@@ -23,7 +23,9 @@ ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_poo
 
 
 def python_of(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def test_architectures_and_texts_are_read_alike(tmp_path: Path) -> None:
