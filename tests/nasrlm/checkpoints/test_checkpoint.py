@@ -214,7 +214,7 @@ def test_saving_again_replaces_the_checkpoint_and_nothing_else(checkpoint: Check
     (folder / "notes" / "today").write_text("mine too")
     replace(checkpoint, card={"valid_tau": float("nan")}).save_pretrained(folder)
     assert Checkpoint.from_pretrained(folder).card == {"valid_tau": None}
-    assert (folder / "README.md").read_text() == "mine"
+    assert (folder / "README.md").read_text(encoding="utf-8") == "mine"
     assert (folder / "notes" / "today").read_text() == "mine too"
     assert [path.name for path in folder.parent.iterdir()] == ["checkpoint"]
 
@@ -243,7 +243,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     with pytest.raises(OSError, match="No space left"):
         replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint", "# The second\n")
     assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
-    assert (tmp_path / "checkpoint" / "README.md").read_text() == "# The first\n"
+    assert (tmp_path / "checkpoint" / "README.md").read_text(encoding="utf-8") == "# The first\n"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -329,7 +329,7 @@ def test_a_folder_of_other_things_is_no_place_for_a_checkpoint(checkpoint: Check
     checkpoint.save_pretrained(tmp_path / "empty")
     (tmp_path / "empty" / "README.md").write_text("mine")
     checkpoint.save_pretrained(tmp_path / "empty")
-    assert (tmp_path / "empty" / "README.md").read_text() == "mine"
+    assert (tmp_path / "empty" / "README.md").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:

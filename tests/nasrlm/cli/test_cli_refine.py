@@ -50,7 +50,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     card = Checkpoint.from_pretrained("new").card
     assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
     assert card["commands"][-1]["changed"] == {SPACE.name: [LATENCY, THROUGHPUT]}
-    readme = Path("new/README.md").read_text().splitlines()
+    readme = Path("new/README.md").read_text(encoding="utf-8").splitlines()
     told = "`nasrlm refine` made sums of costs, from the labels of table.parquet: "
     told += f"of {SPACE.name} `{LATENCY}`, `{THROUGHPUT}`."
     kept = [f"| {SPACE.name} | {name} | 3 | 0.500 |" for name in (ACCURACY, NOISE)]
@@ -64,7 +64,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     compared = json.loads(again.stdout)["compared"][SPACE.name]
     assert [(x["objective"], x["is_summed"]) for x in compared] == [(LATENCY, True)]
     assert set(Checkpoint.from_pretrained("newer").sums_by_space[SPACE.name]) == {LATENCY, THROUGHPUT}
-    assert Path("newer/README.md").read_text().splitlines() == readme
+    assert Path("newer/README.md").read_text(encoding="utf-8").splitlines() == readme
     latencies = table.drop(columns="text").assign(**{LATENCY: 0.0})
     latencies.to_parquet("zeros.parquet")
     dropped = nasrlm(
@@ -74,8 +74,8 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     assert "spelled: a label is not above 0" in dropped.stdout
     assert f"{LATENCY}: no longer predicted as sums but digit by digit" in dropped.stderr
     assert "costs predicted as sums: 0, " in dropped.stdout
-    assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
-    assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
+    assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text(encoding="utf-8")
+    assert f"`{LATENCY}`" not in Path("last/README.md").read_text(encoding="utf-8")
 
 
 def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand: Path) -> None:

@@ -49,7 +49,7 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     loaded = Checkpoint.from_pretrained(folder)
     assert loaded.card["test"] == result["test"]
     assert loaded.card["training"]["seed"] == 4
-    card = (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text(encoding="utf-8")
     assert f"nasrlm train --config {config}" in card
     assert "- Labels: made up.\n" in card
     assert any("texts of valid rows are also in train rows" in words for words in result["caveats"])

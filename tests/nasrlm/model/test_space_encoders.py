@@ -275,7 +275,7 @@ def test_the_command_line_trains_encoders_and_says_so(
     recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"nasbench201": 3})
     assert nasrlm("train", "--config", recipe).status == 0
     folder = tmp_path / "run" / "checkpoint"
-    assert "Networks of nasbench201 have encoders of their own" in (folder / "README.md").read_text()
+    assert "Networks of nasbench201 have encoders of their own" in (folder / "README.md").read_text(encoding="utf-8")
     told = json.loads(nasrlm("info", "--checkpoint", folder, "--json").stdout)["checkpoint"]
     assert (told["own_encoders"], told["commands"][-1]["steps"]) == (["nasbench201"], 3)
     recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"moon": 3})
@@ -292,7 +292,7 @@ def test_what_was_refined_is_trained_further_and_its_card_says_so(
     with_step(checkpoint, refine_step(summed, [Path("rows.parquet")])).save_pretrained(tmp_path / "refined")
     recipe = write_recipe(tmp_path, initial_checkpoint=str(tmp_path / "refined"), max_steps=2)
     assert nasrlm("train", "--config", recipe).status == 0
-    card = (tmp_path / "run" / "checkpoint" / "README.md").read_text()
+    card = (tmp_path / "run" / "checkpoint" / "README.md").read_text(encoding="utf-8")
     assert "- `nasrlm refine` made sums of costs, from the labels of rows.parquet.\n" in card
     assert ": 2 steps in " in card
 

@@ -70,7 +70,7 @@ def test_workers_of_one_study_are_no_seeds(tmp_path: Path) -> None:
         plot_studies(folders, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     plot_studies(folders[1:], tmp_path / "out")
-    assert "2 seeds" in (tmp_path / "out" / "comparison.html").read_text()
+    assert "2 seeds" in (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
 
 
 def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_compared_studies_have_names_of_their_own(tmp_path: Path) -> None:
         search(config, ToySpace(), ToyEvaluator(), folder, figures=False)
     plot_studies(folders[:2], tmp_path / "two")
     plot_studies(folders, tmp_path / "four")
-    two, four = ((tmp_path / name / "comparison.html").read_text() for name in ("two", "four"))
+    two, four = ((tmp_path / name / "comparison.html").read_text(encoding="utf-8") for name in ("two", "four"))
     assert all(f'"name":"{name}\\u002fstudy (optuna nsga2)"' in two for name in ("few", "many"))
     ends = ("few\\u002fstudy to few again\\u002fstudy", "many\\u002fstudy to many again\\u002fstudy")
     assert all(f'"name":"{name} (optuna nsga2, 2 seeds)"' in four for name in ends)

@@ -56,7 +56,7 @@ def test_a_search_writes_its_figures(num_goals: int, tmp_path: Path) -> None:
     config = toy_config(goals=GOALS[:num_goals], trials=20, constraints=["latency_ms@toy<=12"])
     result = search(config, ToySpace(), FourObjectives(), tmp_path)
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
-    html = (tmp_path / "front.html").read_text()
+    html = (tmp_path / "front.html").read_text(encoding="utf-8")
     assert "plotly.js v" in html
     assert "<script src=" not in html
     assert all(row["architecture"] in html for row in result.front)
@@ -220,7 +220,7 @@ def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> No
     (axes,) = front_figure(load_study(tmp_path), known).axes
     assert "known values" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert (tmp_path / "calibration.png").exists()
-    assert f"{share:.0%} within 80% intervals" in (tmp_path / "report.html").read_text()
+    assert f"{share:.0%} within 80% intervals" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("num_goals", "axes"), [(1, "y"), (2, "yx"), (3, "zxy")])
@@ -337,6 +337,6 @@ def test_what_is_taken_from_the_model_has_no_calibration(tmp_path: Path) -> None
 
     config = guided_config(guide={"adapt_every": 0})
     run(config, tmp_path, evaluator=Measured(config.objectives))
-    report = (tmp_path / "report.html").read_text()
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "latency toy [ms]: " in report
     assert not re.search(r"accuracy toy \[%\]: \d+% within", report)
