@@ -26,6 +26,11 @@ ADVICE = {
 Settings = Mapping[str, str | int | None]
 
 
+def errors_of(out: Path) -> Path:
+    """Return the file that lists what could not be converted, beside the table that has the rest."""
+    return out.with_name(f"{out.name}.errors.jsonl")
+
+
 @dataclass(frozen=True)
 class Parts:
     """The parts of one output: Parquet files, and files with a line for each row that failed.
@@ -50,7 +55,7 @@ class Parts:
     @property
     def errors(self) -> Path:
         """The file of rows that failed; absent if none did."""
-        return self.out.with_name(f"{self.out.name}.errors.jsonl")
+        return errors_of(self.out)
 
     @property
     def is_finished(self) -> bool:

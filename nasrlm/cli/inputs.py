@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
+from converters.graph import Shape
 from converters.tables.columns import WORDS
 from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_text
 from spaces import UnknownSpaceError, get_space
@@ -28,6 +29,7 @@ class Inputs:
         rows: descriptions of the networks by column, for a table of results.
         numbers: of their rows in the given table, for error messages; empty without a table.
         left_out: columns of the given table that are not in ``rows`` because they hold neither numbers nor words.
+        failed: why files and modules could not be converted, by name; they are in no list.
     """
 
     names: list[str]
@@ -36,6 +38,7 @@ class Inputs:
     rows: list[dict[Hashable, Any]]
     numbers: Sequence[Any] = ()
     left_out: Sequence[str] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notations(self) -> list[str]:
@@ -45,12 +48,25 @@ class Inputs:
 
 
 def read_inputs(
-    given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: Sequence[str] | None = None
+    given: Sequence[str] | None,
+    table: Path | None,
+    space: str | None,
+    input_shape: Sequence[str] | None = None,
+    *,
+    leave_out: bool = False,
 ) -> Inputs:
     """Read architectures, files with ONNX text or models, torch modules, or all rows of a table.
 
+    Args:
+        given: the networks, unless there is a table.
+        table: the table, unless networks are given.
+        space: of the networks.
+        input_shape: of each input of models and modules that do not give it.
+        leave_out: leave out files and modules that cannot be converted, if others can.
+
     Raises:
-        ValueError: neither or both of networks and table were given, a notation is malformed, or a file cannot be read.
+        ValueError: neither or both of networks and table were given, a notation is malformed, a file cannot be found,
+            or one, or with ``leave_out`` each of them, cannot be converted.
     """
     if bool(given) == (table is not None):
         raise ValueError(f"input: expected architectures or --table, got {'both' if given else 'neither'}. See --help.")
@@ -63,10 +79,9 @@ def read_inputs(
         return _read_table(table, space)
     if Kind.ARCHITECTURE not in kinds:
         shapes = None if input_shape is None else parse_shapes(input_shape)
-        bar = tqdm(names, "convert", unit="network", disable=len(names) == 1)
-        texts = [read_text(name, shapes) for name in bar]
+        names, texts, failed = _read_texts(names, shapes, leave_out=leave_out)
         _refuse_notation(names, texts, space)
-        return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
+        return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space), failed=failed)
     if space is None:
         raise ValueError(
             f"{names[0]}: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, "
@@ -83,6 +98,28 @@ def read_inputs(
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=True)
     rows: list[dict[Hashable, Any]] = [{"space": chosen.address, "architecture": name} for name in names]
     return Inputs(names, texts, [chosen.address] * len(names), rows)
+
+
+def _read_texts(
+    names: Sequence[str], shapes: Sequence[Shape] | None, *, leave_out: bool
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """Return names and texts of files and modules, and by name the reasons why others could not be converted."""
+    for name in names:
+        if kind_of(name) is not Kind.MODULE and not Path(name).is_file():
+            read_text(name, shapes)  # raises, before others are converted
+    read, texts, failed = list[str](), list[str](), dict[str, str]()
+    for name in tqdm(names, "convert", unit="network", disable=len(names) == 1):
+        try:
+            texts.append(read_text(name, shapes))
+            read.append(name)
+        except ValueError as e:
+            if not leave_out:
+                raise
+            failed[name] = str(e)
+    if not read:
+        more = f" All {len(names):,} networks failed." if len(names) > 1 else ""
+        raise ValueError(f"{next(iter(failed.values()))}{more}")
+    return read, texts, failed
 
 
 def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,14 @@ import typer
 from converters import to_model
 from converters.errors import check_ending
 from converters.tables.columns import TEXT
+from converters.tables.parts import errors_of
 from converters.tables.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
-from nasrlm.cli.output import check_table_out, print_json, say, write_rows
+from nasrlm.cli.output import check_table_out, print_json, say, warn, write_rows
 from nasrlm.cli.whole_tables import (
     ArchitecturesOption,
     ResumeOption,
@@ -26,7 +28,7 @@ from nasrlm.cli.whole_tables import (
     checked_out,
     convert_whole_table,
 )
-from nasrlm.files import TABLE_ENDINGS, check_folder, check_not_read, write_atomically
+from nasrlm.files import TABLE_ENDINGS, check_folder, check_not_read, to_json, write_atomically
 
 
 def run(
@@ -81,12 +83,23 @@ def _write_several(
             f"convert: expected --out with a table (.parquet, .csv or .jsonl) for {len(given)} networks, got none."
         )
     check_table_out(out, *map(Path, given))
-    inputs = read_inputs(given, None, space, input_shape)
+    inputs = read_inputs(given, None, space, input_shape, leave_out=True)
     write_rows([row | {TEXT: text} for row, text in zip(inputs.rows, inputs.texts, strict=True)], out)
+    _list_failed(inputs.failed, len(given), errors_of(out))
     if json:
-        print_json({"rows": len(inputs.rows)})
+        print_json({"rows": len(inputs.rows), "failed": len(inputs.failed)})
     else:
         say(f"{len(inputs.rows):,} rows: {out}")
+
+
+def _list_failed(failed: Mapping[str, str], total: int, errors: Path) -> None:
+    """Write which networks could not be converted, and why, and warn; or remove what an earlier run wrote."""
+    if not failed:
+        errors.unlink(missing_ok=True)
+        return
+    lines = [to_json({"file": name, "reason": reason}) for name, reason in failed.items()]
+    write_atomically(errors, "".join(f"{line}\n" for line in lines).encode())
+    warn(f"{len(failed):,} of {total:,} networks failed, with reasons in {errors}")
 
 
 def _check_network_out(out: Path, given: str) -> None:

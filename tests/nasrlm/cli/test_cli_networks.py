@@ -87,7 +87,7 @@ def test_several_networks_are_converted_to_a_table(answers: Any, nasrlm: Command
     assert told["file"].tolist() == [*map(str, files)]
     assert told["text"].tolist() == [answers("convert", *SPACE, cell)["text"] for cell in cells]
     assert [row["architecture"] for row in answers("predict", "--table", out)] == [*map(str, files)]
-    assert json.loads(nasrlm("convert", *SPACE, *cells, "--out", out, "--json").stdout) == {"rows": 2}
+    assert json.loads(nasrlm("convert", *SPACE, *cells, "--out", out, "--json").stdout) == {"rows": 2, "failed": 0}
     space = get_space(SPACE[1])
     assert pd.read_parquet(out)["text"].tolist() == [to_measured_text(space, space.parse(cell)) for cell in cells]
     for words in (
@@ -97,6 +97,29 @@ def test_several_networks_are_converted_to_a_table(answers: Any, nasrlm: Command
     ):
         status, _, message = nasrlm("convert", *words)
         assert (status, message.count("\n"), sorted(tmp_path.iterdir())) == (2, 1, [*files, out])
+
+
+def test_networks_that_cannot_be_converted_are_left_out_of_the_table_and_listed(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nasrlm("convert", *SPACE, ARCHITECTURE, "--out", "good.onnx")
+    Path("bad.onnx").write_bytes(b"no model")
+    Path("old.onnxtxt").write_text("no text")
+    words = ("convert", "bad.onnx", "good.onnx", "old.onnxtxt", "--out", "texts.csv")
+    status, out, told = nasrlm(*words, "--json")
+    assert (status, json.loads(out)) == (0, {"rows": 1, "failed": 2})
+    assert told.endswith("2 of 3 networks failed, with reasons in texts.csv.errors.jsonl\n")
+    assert pd.read_csv("texts.csv")["file"].tolist() == ["good.onnx"]
+    listed = [json.loads(line) for line in Path("texts.csv.errors.jsonl").read_text().splitlines()]
+    assert [row["file"] for row in listed] == ["bad.onnx", "old.onnxtxt"]
+    assert all(row["reason"].startswith(f"{row['file']}: ") for row in listed)
+    nasrlm("convert", "good.onnx", "--out", "texts.csv")
+    assert not Path("texts.csv.errors.jsonl").exists()
+    status, _, told = nasrlm("convert", "bad.onnx", "old.onnxtxt", "--out", "none.csv")
+    assert (status, told.count("\n"), Path("none.csv").exists()) == (2, 1, False)
+    assert told.startswith("nasrlm: bad.onnx: ")
+    assert told.endswith(" All 2 networks failed.\n")
 
 
 def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
