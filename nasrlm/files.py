@@ -11,7 +11,7 @@ import math
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,9 +105,9 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Return strict JSON, in which NaN and infinities become null."""
-    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+def to_json(value: Any, *, indent: int | None = None, spell: Callable[[Any], str] | None = None) -> str:
+    """Return strict JSON, in which NaN and infinities become null; ``spell`` writes what JSON has no form for."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False, default=spell)
 
 
 def check_table_path(path: Path) -> None:
@@ -171,7 +171,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         buffer.write(text.encode())
     else:  # pandas would round to ten decimals
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        buffer.write("".join(f"{to_json(row)}\n" for row in rows).encode())
+        buffer.write("".join(f"{to_json(row, spell=str)}\n" for row in rows).encode())  # a date, for example
     write_atomically(path, buffer.getvalue())
 
 

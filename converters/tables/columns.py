@@ -11,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-WORDS = ("architecture", "text", "space", "split")  # columns read as strings, even if all cells look like numbers
+# Columns read as strings, even if all cells look like numbers.
+WORDS = ("architecture", "file", "text", "space", "split")
 TEXT = "text"  # the one of WORDS whose cells may not be JSON lists or objects
+FILE = "file"  # where a network was read from
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
 OTHER_SEPARATOR = re.compile(r"[;\t|]")  # separators of CSV other than a comma
 

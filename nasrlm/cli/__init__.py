@@ -122,11 +122,11 @@ def _out_of_memory(error: BaseException) -> str:
 
 
 def _how_to_resume(words: Sequence[str]) -> str:
-    of_table = any(word.partition("=")[0] == "--table" for word in words)
+    tables = _values_of("--table", words)
     verb = words[0] if words else ""
     if verb in RESUMED and not _holds_study(words):
         return "Nothing was stored yet."
-    if verb in RESUMED or (verb in TABLES_RESUMED and of_table):
+    if verb in RESUMED or (verb in TABLES_RESUMED and tables and not any(map(_lists_files, tables))):
         return "Run the same command with --resume to continue."
     return "Run the same command to continue." if verb in RESUMED_WITHOUT_OPTION else ""
 
@@ -135,9 +135,24 @@ def _holds_study(words: Sequence[str]) -> bool:
     """Return whether the output folder named on a command line, ``--out``, has a study."""
     from studies.folder import holds_study  # imported here: it would slow down --help
 
-    given = [value for word, value in pairwise(words) if word == "--out"]
-    given += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]
-    return any(holds_study(Path(folder)) for folder in given)
+    return any(holds_study(folder) for folder in _values_of("--out", words))
+
+
+def _lists_files(table: Path) -> bool:
+    """Return whether a table has networks in files, which are converted at once."""
+    from nasrlm.cli.files_to_table import lists_files  # likewise
+
+    try:
+        return lists_files(table)
+    except ValueError:
+        return False
+
+
+def _values_of(option: str, words: Sequence[str]) -> list[Path]:
+    """Return the paths that are given by an option on a command line."""
+    given = [value for word, value in pairwise(words) if word == option]
+    given += [word.removeprefix(f"{option}=") for word in words if word.startswith(f"{option}=")]
+    return [Path(path) for path in given]
 
 
 def _spelled_warning(

@@ -44,7 +44,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         )
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
-        raise lacks_column(path, "architecture or text", list(map(str, frame.columns)))
+        listed = " Convert the files first: nasrlm convert --table … --out …" if "file" in frame else ""
+        raise ValueError(f"{lacks_column(path, 'architecture or text', list(map(str, frame.columns)))}{listed}")
     missing = [name for name in require if name not in frame]
     if missing:
         known = label_columns(frame)

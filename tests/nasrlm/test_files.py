@@ -131,6 +131,12 @@ def test_another_kind_of_table_is_refused(name: str, told: str, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_dates_are_written_as_words_where_json_has_no_form_for_them(tmp_path: Path) -> None:
+    write_table(pd.DataFrame({"measured": pd.to_datetime(["2026-11-28", None])}), tmp_path / "t.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert rows == [{"measured": "2026-11-28 00:00:00"}, {"measured": None}]
+
+
 def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
     given = tmp_path / "table.csv"
     check_not_read(given, None, tmp_path / "other.csv")

@@ -382,5 +382,11 @@ def test_an_interrupt_ends_with_its_own_status(
         assert nasrlm(*asked).stderr == "nasrlm: interrupted. Run the same command with --resume to continue.\n"
         (tmp_path / "study" / "study.json").unlink()
     monkeypatch.setattr(convert, "convert_whole_table", interrupted)
-    finished = nasrlm("convert", "--table", "t.csv", "--out", "texts.parquet")
-    assert finished.stderr == "nasrlm: interrupted. Run the same command with --resume to continue.\n"
+    monkeypatch.setattr(convert, "convert_listed", interrupted)
+    for column, advice in (
+        ("architecture", " Run the same command with --resume to continue."),
+        ("file", ""),  # converted at once
+    ):
+        (tmp_path / "t.csv").write_text(f"{column}\nx\n")
+        finished = nasrlm("convert", "--table", tmp_path / "t.csv", "--out", "texts.parquet")
+        assert finished.stderr == f"nasrlm: interrupted.{advice}\n"

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime
@@ -15,6 +16,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from spaces import get_space
 from tests.nasrlm.cli.test_cli import ARCHITECTURE, SPACE
 from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.workplace import assert_one_line
 
 
 def test_sample(answers: Any, nasrlm: CommandLine) -> None:
@@ -120,6 +122,67 @@ def test_networks_that_cannot_be_converted_are_left_out_of_the_table_and_listed(
     assert (status, told.count("\n"), Path("none.csv").exists()) == (2, 1, False)
     assert told.startswith("nasrlm: bad.onnx: ")
     assert told.endswith(" All 2 networks failed.\n")
+
+
+def test_a_table_of_files_gets_their_texts(
+    answers: Any, nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    space = get_space(SPACE[1])
+    for name in ("here.onnx", "there/beside.onnx"):
+        nasrlm("convert", *SPACE, ARCHITECTURE, "--out", name)
+    Path("bad.onnx").write_bytes(b"no model")
+    files = ["here.onnx", "bad.onnx", "beside.onnx", "here.onnx"]
+    labels = pd.DataFrame({"file": files, "latency_ms@board": [1.5, 2.0, np.nan, 3.0]})
+    labels.to_csv("there/board.csv", index=False)
+    status, out, told = nasrlm("convert", "--table", "there/board.csv", "--out", "labels.csv", "--json")
+    assert (status, json.loads(out)) == (0, {"rows": 3, "failed": 1})
+    assert told.endswith("1 of 3 networks failed, with reasons in labels.csv.errors.jsonl\n")
+    text = to_onnx_text(space, space.parse(ARCHITECTURE))
+    expected = labels.drop(index=1).assign(text=text).reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_csv("labels.csv"), expected)
+    pd.read_csv("labels.csv").drop(columns="latency_ms@board").to_csv("texts.csv", index=False)
+    assert answers("predict", "--table", "texts.csv", "--out", "predicted.parquet")["rows"] == 3
+    assert pd.read_parquet("predicted.parquet")["file"].tolist() == ["here.onnx", "beside.onnx", "here.onnx"]
+    nasrlm("convert", "--table", "there/board.csv", "--space", "mine", "--out", "labels.parquet")
+    assert set(pd.read_parquet("labels.parquet")["space"]) == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([{"file": "none.onnx"}], [], "none.onnx: expected an ONNX model, got no such file."),
+        (
+            [{"file": "a.onnx"}, {"latency_ms@board": 1}],
+            [],
+            "t.jsonl: expected a file in every row, got none in row 1.",
+        ),
+        ([{"file": "a.onnx"}], ["--workers", 2], "--workers: expected architectures with it, got files."),
+        ([{"files": "a.onnx"}], [], "t.jsonl: expected a column architecture, got files."),
+        ([{"file": "a.onnx"}], ["x.onnx"], "convert --table: expected --out and no architecture."),
+        ([{"file": "bad.onnx"}], [], "bad.onnx: expected "),
+    ],
+)
+def test_bad_tables_of_files(
+    rows: list[dict[str, object]],
+    options: list[object],
+    message: str,
+    nasrlm: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.onnx").write_bytes(b"no model")
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert_one_line(nasrlm("convert", *options, "--table", "t.jsonl", "--out", "out.parquet"), message)
+    assert not Path("out.parquet").exists()
+
+
+def test_a_table_of_files_is_told_to_be_converted(nasrlm: CommandLine, tmp_path: Path, checkpoint_folder: Path) -> None:
+    pd.DataFrame({"file": ["a.onnx"], "latency_ms@board": [1.0]}).to_csv(tmp_path / "t.csv", index=False)
+    told = nasrlm("evaluate", "--table", tmp_path / "t.csv", "--checkpoint", checkpoint_folder)
+    assert_one_line(told, "Convert the files first: nasrlm convert --table … --out …")
 
 
 def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:

@@ -14,7 +14,6 @@ from nasrlm.checkpoints.folder import released_folder
 from nasrlm.model.config import ModelConfig
 from nasrlm.training.config import TrainConfig
 from spaces import get_space
-from studies.tables.rows import read_rows
 from studies.tables.training_examples import _digest, limit_notations, training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
@@ -133,19 +132,6 @@ def test_the_python_of_the_docs_trains(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(result, nasrlm.training.train.TrainResult)
     assert result.checkpoint.objectives == ("latency_ms@mine",)
     assert Path("runs/depth/checkpoint/config.json").is_file()
-
-
-def test_the_docs_make_a_table_of_networks_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    space = nasrlm.get_space("nasbench201")
-    texts = [nasrlm.to_onnx_text(space, space.sample(np.random.default_rng(seed))) for seed in range(2)]
-    for number, text in enumerate(texts):
-        Path(f"net{number}.onnx").write_bytes(nasrlm.to_model(text).SerializeToString())
-    Path("board.csv").write_text("file,latency_ms@board\nnet0.onnx,1.5\nnet1.onnx,2.5\n")
-    (script,) = (part for part in python_of("training.md") if "board.csv" in part)
-    exec(compile(script, "training.md", "exec"), {})
-    frame = read_rows(Path("labels.parquet"), None, require=["latency_ms@board"])
-    assert frame["text"].tolist() == texts
 
 
 def test_settings_in_place_of_a_config_are_refused() -> None:
