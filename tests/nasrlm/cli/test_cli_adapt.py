@@ -258,22 +258,11 @@ def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint:
     assert list(card["test"]["nasbench201"]) == [OBJECTIVES[0]]
     assert card["commands"][-1]["objectives"] == [OBJECTIVES[1]]
     told = f"`nasrlm adapt` added `{OBJECTIVES[1]}`, from 3 labels each of table.parquet."
-    assert (tmp_path / "new" / "README.md").read_text(encoding="utf-8").splitlines() == [
-        "# A model",
-        earlier[0],
-        rows[0],
-        "",
-        told,
-    ]
+    written = tmp_path / "new" / "README.md"
+    assert written.read_text(encoding="utf-8").splitlines() == ["# A model", earlier[0], rows[0], "", told]
     assert nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 4, "--pool", 8).status == 0
     told = told.replace("3 labels", "4 labels")
-    assert (tmp_path / "new" / "README.md").read_text(encoding="utf-8").splitlines() == [
-        "# A model",
-        earlier[0],
-        rows[0],
-        "",
-        told,
-    ]
+    assert written.read_text(encoding="utf-8").splitlines() == ["# A model", earlier[0], rows[0], "", told]
 
 
 def test_the_card_counts_what_is_learned_besides(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
