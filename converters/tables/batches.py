@@ -68,6 +68,14 @@ class BatchedTable:
         with_context = _explained(self.path, read(self.path, self.schema))
         return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
 
+    def whole(self) -> Any:
+        """Return all rows as one Arrow table.
+
+        Raises:
+            ValueError: as ``batches`` does.
+        """
+        return next(self.batches(self.num_rows + 1), self.schema.empty_table())
+
     def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[TableBatch]:
         """Yield batches with only the rows of one space; with all rows if ``space`` is None or there is no such column.
 

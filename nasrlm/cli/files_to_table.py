@@ -57,8 +57,7 @@ def convert_listed(table: Path, space: str | None, input_shape: Sequence[str] | 
         ValueError: a row has no file, one cannot be found, or none can be converted; or ``out`` is no table.
     """
     check_table_out(out, table)
-    listed = open_table(table, spell_mixed=True)
-    frame = next(listed.batches(listed.num_rows + 1), listed.schema.empty_table()).to_pandas()
+    frame = open_table(table, spell_mixed=True).whole().to_pandas()
     files = [_found(table, row, name) for row, name in enumerate(frame[FILE])]
     if not files:
         raise ValueError(f"{table}: expected rows, got none.")

@@ -34,8 +34,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
             message has one line and names the place.
     """
     path = Path(path)
-    table = open_table(path, spell_mixed=True)
-    frame: pd.DataFrame = next(table.batches(table.num_rows + 1), table.schema.empty_table()).to_pandas()
+    frame: pd.DataFrame = open_table(path, spell_mixed=True).whole().to_pandas()
     read = {"architecture", "text", "space", "split", *require, *labels}
     blank = [name for name in map(str, frame.columns) if name != name.strip() and ("@" in name or name.strip() in read)]
     if blank:
