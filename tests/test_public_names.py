@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -10,9 +11,12 @@ from types import ModuleType
 
 import pytest
 
+import converters
 import nasrlm
+import spaces
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
 def in_fresh_python(script: str) -> str:
@@ -34,6 +38,14 @@ def test_a_public_name_is_documented(name: str) -> None:
     documentation = inspect.getdoc(getattr(nasrlm, name)) or ""
     assert documentation
     assert not documentation.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("module", [nasrlm, nasrlm.optuna, nasrlm.pymoo, converters, spaces], ids=lambda x: x.__name__)
+def test_the_page_on_python_names_all_public_names(module: ModuleType) -> None:
+    named = set(re.findall(r"`([\w.]+)`", PYTHON_PAGE))
+    same = {getattr(import_module(home), name) for home, _, name in (x.rpartition(".") for x in named) if home}
+    missing = [name for name in module.__all__ if getattr(module, name) not in same]
+    assert not missing
 
 
 def test_the_lists_of_public_names_agree() -> None:

@@ -17,7 +17,7 @@ from nasrlm.cli.verbs import VERBS, load_verb
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCS = [ROOT / "docs" / name for name in ("measured.md", "command-line.md")]
+DOCS = [ROOT / "docs" / name for name in ("measured.md", "command-line.md", "python.md")]
 PAGES = README + "".join(page.read_text(encoding="utf-8") for page in DOCS)
 OUTPUTS = {"demo/"}  # named in the README, made by its commands
 FILE_SUFFIXES = {".py", ".md", ".txt", ".toml"}
