@@ -39,7 +39,8 @@ def compiled_graph(faithful: Graph) -> Graph:
     """Return what is left of a faithful graph after a compiler that looks at operators and not at values.
 
     Operands scaled by zero are removed from sums, then nodes that nothing reads. Skip connections stay, and so does
-    everything that reads a sum of only zeros. The energy on HW-NAS-Bench's edgegpu follows this graph, see docs/log.md.
+    everything that reads a sum of only zeros. The energy on HW-NAS-Bench's edgegpu follows this graph
+    (docs/log.md, 2026-11-20).
     """
     graph = spell_scales(fold_batch_norms(faithful))
     zeros = {x for node in graph.nodes if node.attribute("factor") == 0.0 for x in node.outputs}

@@ -61,8 +61,8 @@ class TorchEngine:
 def make_engine(name: str, model: RegressionLanguageModel) -> Engine:
     """Make an engine by its name; "auto" is ONNX Runtime if it can run the model, else torch.
 
-    ONNX Runtime was faster wherever both were measured (docs/log.md). They are not timed here, because their results
-    differ in the last digits, and must not depend on how busy a machine is.
+    ONNX Runtime was faster wherever both were measured (docs/log.md, 2026-11-22). They are not timed here,
+    because their results differ in the last digits, and must not depend on how busy a machine is.
 
     All engines but torch copy the weights as they are now.
 

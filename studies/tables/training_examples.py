@@ -37,7 +37,7 @@ from studies.tables.rows import (
 TEXTS = "texts.parquet"  # file in the run's folder, so that a resumed run need not convert again
 KEY = b"rows_sha256"
 ROWS_A_PIECE = 10_000  # rows hashed at a time; there may be millions
-SPELLINGS = 5  # notations of one network that are used for calibration; see docs/log.md before changing it
+SPELLINGS = 5  # notations of one network that are used for calibration; before changing it, see docs/log.md, 2026-11-22
 
 
 def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
