@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,10 +73,6 @@ class CellSpace(SearchSpace[CellNetwork]):
     def sample(self, rng: np.random.Generator) -> CellNetwork:
         """Sample operations and inputs uniformly; if the two inputs of a node may be equal, independently."""
         return self._build(tuple([gene.draw(rng) for gene in self.genes]))
-
-    def enumerate(self) -> Iterator[CellNetwork]:
-        """Yield every architecture that can be sampled once, in lexicographic order of genotypes."""
-        return map(self._build, product(*map(range, self.sampled_sizes)))
 
     def encode(self, architecture: CellNetwork) -> Genotype:
         """Return the genotype.
