@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from converters.graph import Node, attributes
@@ -111,7 +109,7 @@ def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[N
     """Return the nodes for ``x`` and a number; ``is_first`` if the number is the first operand."""
     output = node.outputs[0]
     if node.op_type == "Mul" and number == 0:
-        return _with_constant(node, [x], 0.0)
+        return _with_constant(node, x, 0.0)
     if node.op_type == "Mul" or (node.op_type == "Div" and number != 0 and not is_first):
         factor = number if node.op_type == "Mul" else 1 / number
         return [_scaled(x, factor, output)]
@@ -123,15 +121,15 @@ def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[N
         return [Node("Relu", (x,), node.outputs)]
     if node.op_type == "Add" or (node.op_type == "Sub" and not is_first):
         added = number if node.op_type == "Add" else -number
-        return [Node("Identity", (x,), node.outputs)] if added == 0 else _with_constant(node, [x], added, "Add")
-    return _with_constant(node, [x], number, is_first=is_first)
+        return [Node("Identity", (x,), node.outputs)] if added == 0 else _with_constant(node, x, added, "Add")
+    return _with_constant(node, x, number, is_first=is_first)
 
 
 def _with_constant(
-    node: Node, operands: Sequence[str], number: float, op_type: str | None = None, *, is_first: bool = False
+    node: Node, x: str, number: float, op_type: str | None = None, *, is_first: bool = False
 ) -> list[Node]:
     constant = f"{node.outputs[0]}.number"
-    inputs = (constant, *operands) if is_first else (*operands, constant)
+    inputs = (constant, x) if is_first else (x, constant)
     return [
         Node("Constant", (), (constant,), attributes(value_float=number)),
         Node(op_type or node.op_type, inputs, node.outputs),
