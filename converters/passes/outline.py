@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from converters.graph import CALL, Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
-from converters.passes.segments import split_at_borders
+from converters.passes.segments import last_readers, split_at_borders
 
 DEFINITION_COST = 3  # lines of a function besides its nodes: domain, signature, end
 MAX_CROSSING = 2  # cells of NASNet-like spaces read the two cells before them
@@ -58,7 +58,7 @@ def outline(graph: Graph) -> Graph:
     untyped = _untyped_values(graph)
     functions: dict[str, Function] = {}
     for max_crossing in range(1, MAX_CROSSING + 1):
-        last_reader = _last_readers(nodes, graph.outputs)
+        last_reader = last_readers(nodes, graph.outputs)
         segments = _segments(split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing), last_reader, untyped)
         while occurrences := _best_repetition(segments, last_reader):
             name = f"T{len(functions)}"
@@ -68,11 +68,6 @@ def outline(graph: Graph) -> Graph:
                 segments[first:last] = [Segment((call,), block.stop, -len(functions))]
         nodes = [node for segment in segments for node in segment.nodes]
     return _name_functions(replace(graph, nodes=tuple(nodes)), functions)
-
-
-def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int]:
-    readers = {x: position for position, node in enumerate(nodes) for x in node.inputs}
-    return readers | dict.fromkeys(outputs, len(nodes))
 
 
 def _untyped_values(graph: Graph) -> set[str]:

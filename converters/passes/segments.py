@@ -22,8 +22,7 @@ def split_at_borders(
     """
     constants = _constant_values(nodes, inputs)
     nodes = _late(nodes, constants)  # a network that ignores its input is one segment
-    last_read = {x: position for position, node in enumerate(nodes) for x in node.inputs}
-    last_read.update(dict.fromkeys(outputs, len(nodes)))
+    last_read = last_readers(nodes, outputs)
     ends = [0] * (len(nodes) + 1)  # for each position, the number of crossing values whose last reader is there
     crossing = 0
     for x in inputs:
@@ -45,6 +44,12 @@ def split_at_borders(
     if start < len(nodes):
         segments.append(tuple(nodes[start:]))
     return segments
+
+
+def last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int]:
+    """Return for each value the position of the last node that reads it; that of outputs is behind all nodes."""
+    readers = {x: position for position, node in enumerate(nodes) for x in node.inputs}
+    return readers | dict.fromkeys(outputs, len(nodes))
 
 
 def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Node]:
