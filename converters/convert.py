@@ -57,6 +57,8 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
         raise ValueError(
             f"to_graph: expected a search space, got {space!r:.60}. Load one by name with spaces.get_space."
         )
+    while isinstance(space, Spellings):
+        space = space.space
     if not isinstance(architecture, _kind_of_architectures(space)):
         got = f"text, {architecture[:60]!r}" if isinstance(architecture, str) else f"{architecture!r:.60}"
         raise ValueError(
@@ -74,8 +76,6 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
 
 def _kind_of_architectures(space: SearchSpace[Any]) -> type[Any]:
     """Return the class of a space's architectures; ``object`` for a user's, which may be of several classes."""
-    if isinstance(space, Spellings):
-        return _kind_of_architectures(space.space)
     if isinstance(space, GenotypeSpace):
         return Choices
     return object if _is_users(space) else _kind_of_sampled(space)
@@ -235,8 +235,6 @@ def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) ->
 
 
 def _builder(space: SearchSpace[Any]) -> Callable[[Any], Any]:
-    if isinstance(space, Spellings):
-        return _builder(space.space)
     if _is_users(space):
         return space.build  # type: ignore[attr-defined, no-any-return]
     for stem in _stems(space):
