@@ -40,13 +40,23 @@ def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation
 
 @dataclass(frozen=True)
 class Counting:
-    """A picklable ``counts_of`` with fixed arguments; copies compare equal, so that workers can cache results."""
+    """A function of an architecture that is picklable and equals its copies, so that workers can cache results.
 
-    repeats: int | None
-    texts: bool
+    It returns all numbers of ``Statistics`` in order, then if requested the measured text and the latency in ms.
+    """
+
+    repeats: int | None = None
+    texts: bool = False
 
     def __call__(self, space: SearchSpace[Any], architecture: Any) -> tuple[float | str, ...]:
-        return counts_of(space, architecture, self.repeats, self.texts)
+        faithful = to_graph(space, architecture)
+        canonical = to_canonical_graph(faithful)
+        values: tuple[float | str, ...] = astuple(statistics(faithful, canonical))
+        if self.texts:
+            values += (measured_text(space, faithful, canonical),)
+        if self.repeats is not None:
+            values += (measure_latencies([canonical_to_onnx_text(canonical)], repeats=self.repeats)[0].median_ms,)
+        return values
 
 
 def named_counts(
@@ -72,17 +82,3 @@ def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[s
     """Return the named counts of one architecture, by name."""
     (counts,) = named_counts(space, [architecture], names).tolist()
     return dict(zip(names, counts, strict=True))
-
-
-def counts_of(
-    space: SearchSpace[Any], architecture: Any, repeats: int | None = None, texts: bool = False
-) -> tuple[float | str, ...]:
-    """Return all numbers of ``Statistics`` in order, then if requested the measured text and the latency in ms."""
-    faithful = to_graph(space, architecture)
-    canonical = to_canonical_graph(faithful)
-    values: tuple[float | str, ...] = astuple(statistics(faithful, canonical))
-    if texts:
-        values += (measured_text(space, faithful, canonical),)
-    if repeats is not None:
-        values += (measure_latencies([canonical_to_onnx_text(canonical)], repeats=repeats)[0].median_ms,)
-    return values

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converters.tables.counts import COUNTS, counts_of
+from converters.tables.counts import COUNTS, Counting
 from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
 from spaces import get_space
@@ -16,7 +16,8 @@ COUNTED = Path(__file__).parents[2] / "studies" / "recipes" / "checkpoints" / "c
 @pytest.mark.parametrize(("name", "least"), [("two_path", 0.85), ("nasbench201", 0.75), ("fbnet", 0.85)])
 def test_the_counted_checkpoint_ranks_by_counts(name: str, least: float) -> None:
     space, rng = get_space(name), np.random.default_rng(123)
-    *counts, texts = zip(*[counts_of(space, space.sample(rng), texts=True) for _ in range(60)], strict=True)
+    count = Counting(texts=True)
+    *counts, texts = zip(*[count(space, space.sample(rng)) for _ in range(60)], strict=True)
     predictor = Predictor.from_pretrained(COUNTED).of_space(name)
     assert predictor.objectives == COUNTS
     taus = kendall_tau(predictor.predict(texts).median, np.array(counts, dtype=np.float64).T)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from converters import to_onnx_text
-from converters.tables.counts import COUNTS, counts_of
+from converters.tables.counts import named_counts
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
@@ -32,7 +32,7 @@ def test_what_is_multiplied_is_told_by_strides(name: str) -> None:
     """But for odd sizes, which are rounded, and for what reads nothing, as behind a `none` of NAS-Bench-201."""
     space, rng = get_space(name), np.random.default_rng(0)
     drawn = [space.sample(rng) for _ in range(6)]
-    counted = np.array([counts_of(space, x)[COUNTS.index("macs@onnx")] for x in drawn], dtype=float)
+    counted = named_counts(space, drawn, ["macs@onnx"])[:, 0]
     of_text = np.array([macs_of(to_onnx_text(space, x)) for x in drawn])
     np.testing.assert_allclose(of_text, counted, rtol=0.2)
 
