@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -13,6 +13,7 @@ from converters.constants import Array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.models.one_node import integer_of
+from converters.models.onnx_weights import stored_arrays
 
 SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but the first two
 BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # element types smaller than a byte
@@ -27,14 +28,10 @@ PLACES: Mapping[int, str] = {
 Shapes = Callable[[str], Shape | None]
 
 
-def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) -> None:
+def refuse_broken_arrays(graph: GraphProto) -> None:
     """Refuse two stored arrays of the same name, and arrays with more or less data than their shape requires.
 
     Arrays without any data are accepted, since their values are never read.
-
-    Args:
-        graph: a graph with initializers and constant nodes.
-        constants: tensors of its constant nodes.
 
     Raises:
         OnnxModelError: an array is broken; the message names it.
@@ -45,7 +42,7 @@ def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) ->
         if name in seen:
             raise OnnxModelError(f"expected one array named {name!r}, got two.")
         seen.add(name)
-    for tensor in (*graph.initializer, *constants):
+    for tensor in stored_arrays(graph):
         if got := _other_data(tensor):
             sizes = ",".join(map(str, tensor.dims))
             raise OnnxModelError(f"expected data of {tensor.name or 'a constant'!r} for its sizes {sizes}, got {got}.")

@@ -30,7 +30,7 @@ from converters.models.onnx_weights import (
     MAX_CONSTANT_NUMBERS,
     parameters,
     refuse_missing,
-    tensor_of_constant,
+    stored_arrays,
     without_weights,
 )
 from converters.text import OWN_DOMAINS
@@ -85,8 +85,7 @@ def read_model(path: Path | str) -> ModelProto:
     if not model.graph.node:
         raise OnnxModelError(f"{path}: expected a model with nodes, got none. Is it an ONNX file?")
     with one_line_errors(f"{path}: expected readable external data"):
-        constants = (node.attribute[0].t for node in model.graph.node if tensor_of_constant(node) is not None)
-        for tensor in (*model.graph.initializer, *constants):
+        for tensor in stored_arrays(model.graph):
             if tensor.data_location == TensorProto.EXTERNAL and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS:
                 _load_if_there(tensor, path.parent)
     return model
@@ -107,7 +106,7 @@ def prepare(model: ModelProto, input_shape: InputShape | None = None) -> Source:
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
             raise OnnxModelError(f"{excess}.")
-        refuse_broken_arrays(model.graph, filter(None, map(tensor_of_constant, model.graph.node)))
+        refuse_broken_arrays(model.graph)
         light, weights, missing = without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:

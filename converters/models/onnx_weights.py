@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -132,6 +132,12 @@ def _stored_in_nodes(graph: GraphProto) -> dict[str, TensorProto]:
 
 def _is_made_of_zeros(tensor: TensorProto) -> bool:
     return tensor.data_location != TensorProto.EXTERNAL and not read_array(tensor).any()
+
+
+def stored_arrays(graph: GraphProto) -> Iterator[TensorProto]:
+    """Yield the arrays that a graph stores as initializers and in constant nodes."""
+    yield from graph.initializer
+    yield from filter(None, map(tensor_of_constant, graph.node))
 
 
 def tensor_of_constant(node: NodeProto) -> TensorProto | None:
