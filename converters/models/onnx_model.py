@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -22,7 +23,7 @@ from converters.errors import OnnxModelError, instead_of_file, one_line_errors
 from converters.limits import excess_of_model
 from converters.models.inlining import without_functions
 from converters.models.input_sizes import InputShape, fix_sizes, shapes_of, with_ranks
-from converters.models.node_order import sort_nodes
+from converters.models.one_node import place
 from converters.models.onnx_fused import without_fusions
 from converters.models.onnx_misfits import refuse_broken_arrays
 from converters.models.onnx_opset import STANDARD_DOMAINS, to_pinned_opset
@@ -111,7 +112,7 @@ def prepare(model: ModelProto, input_shape: InputShape | None = None) -> Source:
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
-        sort_nodes(light.graph)
+        _sort_nodes(light.graph)
         light = with_ranks(light, shapes, weights)
         onnx.checker.check_model(light)
         light = without_functions(light)
@@ -154,6 +155,21 @@ def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
             raise OnnxModelError(f"expected names in UTF-8, got {name!r}.")
 
 
+def _sort_nodes(graph: GraphProto) -> None:
+    """Put every node behind those that it reads, in place; a graph in order or with a cycle is left as it is.
+
+    ONNX demands this order, and runtimes sort the nodes themselves.
+    """
+    makers = {x: index for index, node in enumerate(graph.node) for x in node.output if x}
+    read = {index: {makers[x] for x in node.input if x in makers} for index, node in enumerate(graph.node)}
+    if all(max(before, default=-1) < index for index, before in read.items()):
+        return
+    with suppress(CycleError):
+        nodes = [graph.node[index] for index in TopologicalSorter(read).static_order()]
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
 def _remove_dead_nodes(graph: GraphProto) -> None:
     """Remove nodes that no output depends on.
 
@@ -178,9 +194,8 @@ def refuse_branches(model: ModelProto) -> None:
     for node in model.graph.node:
         if has_branches(node):
             raise OnnxModelError(
-                f"expected a network without loops and branches, got {node.op_type} "
-                f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, a torch module by "
-                "torch.onnx.export(module, inputs, path, dynamo=True), or unroll it."
+                f"expected a network without loops and branches, got {place(node)}. Export it for fixed sizes, a torch "
+                "module by torch.onnx.export(module, inputs, path, dynamo=True), or unroll it."
             )
 
 
