@@ -22,16 +22,11 @@ IMPORTERS = {
 OF_SPACES = frozenset({"code-regression"})  # benchmarks of which a single space can be read, as all are too large
 
 
-def importer_names() -> tuple[str, ...]:
-    """Return the registered names, sorted."""
-    return tuple(sorted(IMPORTERS))
-
-
 def read_benchmark(name: str, path: Path, *, progress: bool = False, space: str | None = None) -> pd.DataFrame:
     """Return the table of an official benchmark file.
 
     Args:
-        name: one of ``importer_names()``.
+        name: one of ``IMPORTERS``.
         path: the file, or the folder if the benchmark is a folder.
         progress: show a bar on stderr.
         space: read only the rows of this space; not all benchmarks support it.
@@ -41,7 +36,7 @@ def read_benchmark(name: str, path: Path, *, progress: bool = False, space: str 
         BenchmarkFileError: the file is damaged or of another kind.
     """
     if name not in IMPORTERS:
-        raise ValueError(f"import: expected one of {', '.join(importer_names())}, got {name!r}.")
+        raise ValueError(f"import: expected one of {', '.join(IMPORTERS)}, got {name!r}.")
     if not path.exists():
         raise ValueError(f"{path}: expected the files of {name}, got no such file or folder.")
     if space is not None and name not in OF_SPACES:

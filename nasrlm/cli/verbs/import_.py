@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from converters.importers import importer_names, read_benchmark
+from converters.importers import IMPORTERS, read_benchmark
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import check_table_out, print_json, print_table
 from nasrlm.files import write_table
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help=f"One of {', '.join(importer_names())}.")],
+    benchmark: Annotated[str, typer.Argument(help=f"One of {', '.join(IMPORTERS)}.")],
     path: Annotated[
         Path, typer.Argument(metavar="FILE", help="The official file, or the folder if there are several.")
     ],

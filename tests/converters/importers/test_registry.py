@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from converters.importers import IMPORTERS, importer_names, read_benchmark
+from converters.importers import IMPORTERS, read_benchmark
 from nasrlm.cli import main
 from studies.tables.files import objective_columns, read_table
 from tests.converters.importers.scenes import write_tfrecord
 from tests.converters.importers.test_nasbench101 import run
 
 
-@pytest.mark.parametrize("name", importer_names())
+@pytest.mark.parametrize("name", IMPORTERS)
 def test_one_shape(name: str) -> None:
     parameters = inspect.signature(importlib.import_module(IMPORTERS[name]).read).parameters
     assert list(parameters)[:2] == ["path", "progress"]
