@@ -17,7 +17,7 @@ def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
     """Make a weight that is added to a convolution or linear layer its bias, if nothing else reads the layer."""
     for x, other in both_orders(node, "Add"):
         layer = at.producer(x, *BIASABLE)
-        same_shape = x in at.shapes and at.shapes[x] == at.shapes.get(node.outputs[0])
+        same_shape = x in at.shapes and at.same_shape(x, node.outputs[0])
         if layer and same_shape and at.read_once(x) and _is_bias(other, layer, at):
             made = at.made[other]
             weights = at.join([*layer.weights, *(made.weights or (other,))])

@@ -1,4 +1,4 @@
-"""Spellings (rewrite rules, see ``rewriting``) of convolutions and pools: explicit padding, and global pools."""
+"""Spellings (rewrite rules, see ``rewriting``) of convolutions, pools and padding."""
 
 from __future__ import annotations
 
