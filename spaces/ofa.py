@@ -108,7 +108,7 @@ class MobileSubnet(Subnet):
     @classmethod
     def of(cls, settings: Sequence[float], stages: Stages) -> Self:
         resolution, width = settings
-        return cls(resolution=int(resolution), width=width, stages=tuple(stages))
+        return cls(resolution=int(resolution), width=width, stages=stages)
 
 
 M = TypeVar("M", bound=MobileSubnet)
