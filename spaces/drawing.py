@@ -27,13 +27,7 @@ class Drawn(NamedTuple):
     split: str
 
 
-def draw(
-    space: SearchSpace[Any],
-    count: int,
-    seed: int,
-    sample: Sample | None = None,
-    held_out_percent: int = HELD_OUT_PERCENT,
-) -> Iterator[Drawn]:
+def draw(space: SearchSpace[Any], count: int, seed: int, sample: Sample | None = None) -> Iterator[Drawn]:
     """Yield the different architectures among ``count`` samples, each with its split.
 
     The split depends only on the ``architecture_key``, so it is the same for isomorphic architectures and for all
@@ -44,9 +38,8 @@ def draw(
         count: number of samples; repeated architectures are yielded once.
         seed: seed of the samples.
         sample: function that samples an architecture; ``space.sample`` if None.
-        held_out_percent: percent of networks that are "valid", and percent that are "test".
     """
-    draws = _draws(space, seed, sample or space.sample, held_out_percent)
+    draws = _draws(space, seed, sample or space.sample, HELD_OUT_PERCENT)
     yield from filter(None, itertools.islice(draws, count))
 
 
@@ -56,7 +49,8 @@ def draw_different(
     """Yield ``count`` different architectures, each with its split, in the order of ``draw``.
 
     There are fewer if the space has no more, or if new ones are too rare: after more than TRIES consecutive repeats,
-    and more than PATIENCE times the number of architectures found, no more are yielded.
+    and more than PATIENCE times the number of architectures found, no more are yielded. ``held_out_percent`` percent of
+    the networks are "valid", and as many are "test".
     """
     found = repeats = 0
     if min(count, space.size) < 1:
