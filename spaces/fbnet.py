@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from spaces.notation import NotationReader, choice_index
+from spaces.notation import NotationReader, check_count, choice_index
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 from spaces.stages import in_stages
@@ -45,10 +45,7 @@ class Layers:
 
     def __post_init__(self) -> None:
         choice_index("fbnet", "the data set", self.dataset, DATASETS, _REMEDY)
-        if len(self.operations) != NUM_LAYERS:
-            raise ArchitectureError(
-                f"fbnet layers: expected {NUM_LAYERS} operations, got {len(self.operations)} of them. {_REMEDY}"
-            )
+        check_count("fbnet layers", "operations", self.operations, NUM_LAYERS, _REMEDY)
         for position, operation in enumerate(self.operations):
             choice_index("fbnet", f"the operation at position {position}", operation, OPERATIONS, _REMEDY)
 

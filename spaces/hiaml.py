@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from spaces.notation import NotationReader, choice_index
-from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.notation import NotationReader, check_count, choice_index
+from spaces.space import Genotype, SearchSpace
 
 BLOCKS = (
     *("hiaml_z", "hiaml_a22", "hiaml_l20", "hiaml_j30", "hiaml_b23", "hiaml_t20", "hiaml_g30", "hiaml_r30"),
@@ -34,10 +34,7 @@ class Stages:
     blocks: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if len(self.blocks) != NUM_STAGES:
-            raise ArchitectureError(
-                f"hiaml stages: expected {NUM_STAGES} blocks, got {len(self.blocks)} of them. {_REMEDY}"
-            )
+        check_count("hiaml stages", "blocks", self.blocks, NUM_STAGES, _REMEDY)
         for position, block in enumerate(self.blocks):
             choice_index("hiaml stages", f"the block at position {position}", block, BLOCKS, _REMEDY)
 

@@ -37,9 +37,9 @@ from spaces.inception_genes import (
     sample_stage,
     stage_gene_sizes,
 )
-from spaces.notation import NotationReader
+from spaces.notation import NotationReader, check_count
 from spaces.sequences import lazy_product
-from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.space import Genotype, SearchSpace
 
 REMEDY = (
     'Write it like {"stages": [{"block": {"paths": [{"ops": ["conv3x3"], "op_types": ["conv"], "C_internal": 32, '
@@ -59,10 +59,7 @@ class InceptionNetwork:
     stages: tuple[Stage, ...]
 
     def __post_init__(self) -> None:
-        if len(self.stages) != len(STAGE_CHANNELS):
-            raise ArchitectureError(
-                f"inception network: expected {len(STAGE_CHANNELS)} stages, got {len(self.stages)} of them. {REMEDY}"
-            )
+        check_count("inception network", "stages", self.stages, len(STAGE_CHANNELS), REMEDY)
         for number, stage in enumerate(self.stages):
             check_stage(stage, number)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from spaces.notation import NotationReader
+from spaces.notation import NotationReader, check_count
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
@@ -49,10 +49,7 @@ class Network:
     blocks: tuple[Block, ...]
 
     def __post_init__(self) -> None:
-        if len(self.blocks) != len(CHOICES):
-            raise ArchitectureError(
-                f"mnasnet network: expected {len(CHOICES)} blocks, got {len(self.blocks)} of them. {_REMEDY}"
-            )
+        check_count("mnasnet network", "blocks", self.blocks, len(CHOICES), _REMEDY)
         for index, block in enumerate(self.blocks):
             for field, value, choices in zip(FIELDS, block, CHOICES[index], strict=True):
                 if type(value) is not type(choices[0]) or value not in choices:

@@ -83,6 +83,16 @@ def checked_text(space: str, notation: object) -> str:
     return notation
 
 
+def check_count(place: str, name: str, values: Sequence[object], count: int, remedy: str) -> None:
+    """Check that there are ``count`` values; ``name`` is what they are, such as "blocks".
+
+    Raises:
+        ArchitectureError: there are more or fewer; the message starts with ``place`` and ends with ``remedy``.
+    """
+    if len(values) != count:
+        raise ArchitectureError(f"{place}: expected {count} {name}, got {len(values)} of them. {remedy}")
+
+
 def choice_index(place: str, name: str, value: object, choices: Sequence[object], remedy: str) -> int:
     """Return the position of ``value`` among ``choices``; ``true`` does not count as 1.
 

@@ -12,8 +12,8 @@ from itertools import chain, islice, product
 from math import prod
 from typing import Any, TypeVar
 
-from spaces.notation import NotationReader, choice_index
-from spaces.space import ArchitectureError, Genotype
+from spaces.notation import NotationReader, check_count, choice_index
+from spaces.space import Genotype
 
 Layer = TypeVar("Layer")
 Number = TypeVar("Number", bound=float)
@@ -91,10 +91,7 @@ class SupernetChoices:
         Raises:
             ArchitectureError: a value is none of the choices; the message has its position.
         """
-        if len(stages) != len(self.depths):
-            raise ArchitectureError(
-                f"{self.space}: expected {len(self.depths)} stages, got {len(stages)} of them. {self.remedy}"
-            )
+        check_count(self.space, "stages", stages, len(self.depths), self.remedy)
         pairs = zip(self.settings.items(), settings, strict=True)
         genes = [self._index(name, value, choices) for (name, choices), value in pairs]
         for stage, (blocks, depths) in enumerate(zip(stages, self.depths, strict=True)):
