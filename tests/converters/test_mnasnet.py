@@ -1,15 +1,12 @@
 """The MnasNet space's graphs against the reference networks."""
 
-import math
-
 import numpy as np
 import pytest
 
 from converters import statistics, to_graph, to_onnx_text
 from spaces.mnasnet import Block, MnasNet, Network
-from tests.converters.golden import GoldenContract, TableContract, operators, read_table, run
+from tests.converters.golden import GoldenContract, TableContract, operators, read_table, run, some_rows
 
-COUNTED_ROWS = 100  # of the published table, evenly spread
 SPACE = MnasNet()
 SMALL = Network((Block(1, 3, 1, True),) * 7)
 
@@ -24,8 +21,7 @@ class TestTable(TableContract):
     @pytest.mark.shared
     def test_published_counts(self):
         """Parameters in millions; the table's ``mmacs`` count batch norms and pooling too."""
-        table = read_table(self.space_name)
-        for row in table.iloc[:: math.ceil(len(table) / COUNTED_ROWS)].to_dict("records"):
+        for row in some_rows(read_table(self.space_name)).to_dict("records"):
             counts = statistics(to_graph(SPACE, SPACE.parse(row["architecture"])))
             assert counts.params == round(row["mparams"] * 1e6), row["architecture"]
             assert 0.85 < counts.macs / 1e6 / row["mmacs"] < 0.97, row["architecture"]
