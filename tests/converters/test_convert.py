@@ -96,8 +96,9 @@ def test_a_space_that_builds_no_graph_is_told_what_to_return(built, ending):
     space = Returning()
     got = type(built).__name__
     message = rf"Returning\.build: expected a converters\.graph\.Graph, got {got}\. End it with `return {ending}"
-    with pytest.raises(ValueError, match=message):
-        to_graph(space, space.from_official_index(0))
+    for given in (space, Spellings(space)):
+        with pytest.raises(ValueError, match=message):
+            to_graph(given, space.from_official_index(0))
 
 
 @pytest.mark.parametrize("stem", ["graph", "hiaml", "nds", "text"])
