@@ -126,7 +126,7 @@ def test_size_is_the_product_of_the_genes_by_default():
 
 
 @pytest.mark.parametrize("method", ["sample", "mutate", "crossover"])
-def test_a_space_without_valid_neighbours_says_so(method, monkeypatch):
+def test_a_space_without_valid_neighbours_says_so(method):
     class Dead(Towers):
         def _valid(self, genotypes: object) -> Iterator[Tower]:
             return iter(())

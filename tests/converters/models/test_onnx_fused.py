@@ -69,7 +69,7 @@ def test_products_with_factors_and_transpositions(product, kind, opset, tmp_path
     assert statistics(model_to_graph(fused)) == statistics(model_to_graph(plain))
 
 
-def test_a_product_of_what_is_not_known_stays(tmp_path):
+def test_a_product_of_what_is_not_known_stays():
     text = "(float[2,3,4] x) => (float[2,4,4] y) { a = com.microsoft.Mine (x) "
     proto = model(f"{text} y = com.microsoft.FusedMatMul <transA = 1> (a, x) }}", domain="com.microsoft")
     assert "com.microsoft.FusedMatMul" in model_to_onnx_text(proto)

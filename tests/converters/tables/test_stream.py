@@ -141,7 +141,7 @@ def test_an_empty_table_gives_an_empty_table(config, frame, tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 8, 9, 33, ROWS])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_run_goes_on_to_the_same_file(config, frame, tmp_path, rows, workers, monkeypatch):
+def test_an_interrupted_run_goes_on_to_the_same_file(config, frame, tmp_path, rows, workers):
     frame.loc[[3, 12, 40], "architecture"] = "nonsense"
     config = replace(config, table=_write(tmp_path / "table.parquet", frame), workers=workers)
     whole = replace(config, out=tmp_path / "whole" / "texts.parquet")
@@ -279,7 +279,7 @@ def test_another_separator_is_told(config, tmp_path):
         convert_table(replace(config, table=table))
 
 
-def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path, frame):
+def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path):
     """SIGKILL in earnest, with three parts finished and both workers busy: they never end with the rows after."""
     script = f"""
 import time
