@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -32,12 +31,12 @@ from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engines.engine import make_engine
 from nasrlm.engines.names import EngineName
-from nasrlm.in_threads import in_threads
+from nasrlm.in_batches import in_batches
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts
+from nasrlm.reader import TEXTS_PER_PLAN, TextReader, checked_texts
 from nasrlm.unreadable_texts import naming_rows
 from nasrlm.unsuitable_texts import warn_of_lost_operations
 
@@ -156,7 +155,8 @@ class Predictor:
         asked = self._of_all if self._answerer.reads(ids) else self  # readouts use the encoder that all spaces share
         sums = (lambda some: asked._answerer.summed(some, ids, levels)) if asked._answerer.adds_up(ids) else None
         with naming_rows(lambda row: texts.index(list(different)[row])):
-            values = asked._in_batches(
+            values = in_batches(
+                asked._reader,
                 list(different),
                 (len(names), len(quantiles)),
                 lambda encoded, _: asked._answerer.quantiles(encoded, ids, levels),
@@ -201,7 +201,7 @@ class Predictor:
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._answerer.quantiles(encoded, ids, Levels(*torch.from_numpy(both[:, rows])))
 
-        return self._in_batches(texts, uniform.shape[1:], draw, self._answerer.engine.num_workers)
+        return in_batches(self._reader, texts, uniform.shape[1:], draw, self._answerer.engine.num_workers)
 
     def joint_samples(
         self,
@@ -245,7 +245,7 @@ class Predictor:
             some = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
             return self._answerer.joint_samples(encoded, ids, *some, temperature)
 
-        drawn = self._in_batches(texts, levels.shape[1:], draw)
+        drawn = in_batches(self._reader, texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
 
     def log_probabilities(
@@ -281,7 +281,7 @@ class Predictor:
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._answerer.log_probabilities(encoded, ids, torch.from_numpy(values[rows]), joint)
 
-        return self._in_batches(texts, (len(ids),), score)
+        return in_batches(self._reader, texts, (len(ids),), score)
 
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
@@ -308,7 +308,7 @@ class Predictor:
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._answerer.cumulative_probabilities(encoded, ids, filled[rows])
 
-        return np.where(known, np.clip(self._in_batches(texts, (len(ids),), score), 0, 1), np.nan)
+        return np.where(known, np.clip(in_batches(self._reader, texts, (len(ids),), score), 0, 1), np.nan)
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
         """Compute an (N, summary_width) vector for each text, see ``Encoded.summaries``; it ignores the space."""
@@ -317,8 +317,9 @@ class Predictor:
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
             return asked._answerer.summaries(encoded)
 
-        return asked._in_batches(
-            texts, (width,), summarise, asked._answerer.engine.num_workers, progress, rows_per_text=1
+        num_workers = asked._answerer.engine.num_workers
+        return in_batches(
+            asked._reader, checked_texts(texts), (width,), summarise, num_workers, progress, rows_per_text=1
         )
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
@@ -357,44 +358,3 @@ class Predictor:
         for name in names:
             refuse_unknown(name, self._index)
         return torch.tensor([self._index[name] for name in names], device=self.checkpoint.model.device)
-
-    def _in_batches(
-        self,
-        texts: Sequence[str],
-        shape: Sequence[int],
-        answer: Callable[[Encoded, NDArray[np.intp]], Tensor],
-        num_workers: int = 1,
-        progress: bool = False,
-        *,
-        rows_per_text: int | None = None,
-        summed: Callable[[Sequence[str]], tuple[NDArray[np.intp], Tensor]] | None = None,
-    ) -> FloatArray:
-        """Return (N, *shape) results for N texts, computed in batches.
-
-        Args:
-            answer: computes the results of a batch from its encoded texts and their row indices.
-            num_workers: number of threads, each of which processes one batch at a time.
-            rows_per_text: numbers that the decoder writes for each text, which limits the batch size; the size of
-                ``shape`` if None.
-            summed: computes results of texts that need not be encoded, see ``Answerer.summed``.
-        """
-        texts = checked_texts(texts)
-        values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)
-        with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
-            if summed is not None:
-                for start in range(0, len(texts), TEXTS_PER_PLAN):
-                    rows, sums = summed(texts[start : start + TEXTS_PER_PLAN])
-                    values[start + rows], is_left[start + rows] = sums.numpy(), False
-                    bar.update(len(rows))
-            left = np.flatnonzero(is_left)
-
-            def work(batch: TextBatch) -> NDArray[np.intp]:
-                rows = left[batch.rows]
-                values[rows] = answer(self._reader.read(batch), rows).cpu().numpy()
-                return rows
-
-            batches = self._reader.batches([texts[row] for row in left.tolist()], rows_per_text or math.prod(shape))
-            with naming_rows(left.__getitem__):
-                for rows in in_threads(work, batches, num_workers):
-                    bar.update(len(rows))
-        return values

@@ -24,7 +24,7 @@ from nasrlm.adaptation.pool import make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.engines.engine import TorchEngine
 from nasrlm.engines.names import EngineName
-from nasrlm.in_threads import AHEAD, in_threads
+from nasrlm.in_batches import AHEAD, in_threads
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
 from nasrlm.predictor import Predictor
