@@ -20,25 +20,21 @@ from studies.callers import warn_caller
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import median_first
-from studies.ledger import Entry
+from studies.optuna_entries import TrialEntries
 from studies.optuna_trials import (
     AFTER_ALL,
     ARCHITECTURE,
     PREDICTED,
-    architecture_of,
     check_names,
     directions,
     gene_distributions,
     has_results,
     is_counted,
     is_feasible,
-    is_pruned,
     plain_params,
     prune,
     recorded_number,
     recorded_predictions,
-    records_architecture,
-    results_of,
 )
 from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
@@ -120,14 +116,13 @@ class ParetoGate(Generic[A]):
             space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
         )
         self.space: SearchSpace[A] = self._advisor.space
+        self._trials = TrialEntries(self._advisor)
         self._genes = tuple(gene_distributions(self.space.sampled_sizes))
         self._to_params = to_params or self._gene_params
         self._unlike = 0  # consecutive trials of other networks than were proposed for them
         self._study_name = ""  # of the first study that the gate was used with
         self._lock = RLock()
         self._added: set[int] = set()  # numbers of completed trials that were processed
-        self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
-        self._unknown: set[int] = set()  # numbers of finished trials without a known architecture
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
@@ -196,10 +191,10 @@ class ParetoGate(Generic[A]):
             alike = proposed == notation or self._key_of(proposed) == key
             self._compare(trial.number, proposed, notation, alike=alike)
         trial.set_user_attr(ARCHITECTURE, notation)  # set before comparing: of two workers at least one sees the other
-        twin = self._twin(trial, key)
+        twin = self._trials.twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
-            prune(trial, 0, reason, self._entry(twin).architecture)
+            prune(trial, 0, reason, self._trials.entry(twin).architecture)
         (decision,) = self._advisor.check([architecture])
         trial.set_user_attr(PREDICTED, recorded_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
@@ -247,9 +242,9 @@ class ParetoGate(Generic[A]):
         if self._unlike >= MOST_UNLIKE:
             return []
         trials = study.get_trials(deepcopy=False)
-        proposed, _ = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
+        proposed, _ = self._advisor.propose(self._trials.tried(trials), count, guide=guide, seed=seed + len(trials))
         # Proposing takes time, in which another worker may have enqueued the same networks.
-        tried = {entry.key for entry in self._tried(study.get_trials(deepcopy=False))}
+        tried = {entry.key for entry in self._trials.tried(study.get_trials(deepcopy=False))}
         chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
@@ -257,12 +252,6 @@ class ParetoGate(Generic[A]):
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
             study.enqueue_trial(plain_params(self._to_params(architecture)), user_attrs=attributes)
         return architectures
-
-    def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
-        """Return one entry per network: of several trials, one with results, or else one that failed."""
-        known = [trial for trial in trials if self._is_known(trial)]
-        known.sort(key=lambda trial: (has_results(trial), trial.state == TrialState.FAIL))
-        return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
         """Return a callback for ``study.optimize`` that enqueues ``count`` architectures whenever no trial is waiting.
@@ -312,7 +301,7 @@ class ParetoGate(Generic[A]):
                 f"nevertheless, mark it there: trial.set_user_attr({AFTER_ALL!r}, True).",
             )
         new = [trial for trial in unseen if has_results(trial)]
-        if is_first and (unnamed := sum(not self._is_known(trial) for trial in new)):
+        if is_first and (unnamed := sum(not self._trials.knows(trial) for trial in new)):
             warn_caller(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate uses their values; the model does not learn from them, and may propose "
@@ -321,11 +310,11 @@ class ParetoGate(Generic[A]):
         if is_first and new:
             self._warn_of_missing(new)
         if feasible := [trial for trial in new if is_feasible(trial)]:
-            names = [self._name(trial) for trial in feasible]
-            self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
+            names = [self._trials.name(trial) for trial in feasible]
+            self.gate.add(names, np.array([self._trials.results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in unseen)
         if new:
-            tried = self._tried(trials)
+            tried = self._trials.tried(trials)
             self._advisor.warn_of_units(tried)
             if self._advisor.learns:
                 self._advisor.learn(tried)
@@ -348,19 +337,6 @@ class ParetoGate(Generic[A]):
                 "study."
             )
 
-    def _is_known(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial's architecture is known; the answer for a finished trial is cached."""
-        if trial.number in self._entries or trial.number in self._unknown:
-            return trial.number in self._entries
-        is_known = records_architecture(trial, self.space)
-        if not is_known and trial.state.is_finished():
-            self._unknown.add(trial.number)
-        return is_known
-
-    def _name(self, trial: FrozenTrial) -> str:
-        """Return the name of a trial in reasons: its architecture, or its number if unknown."""
-        return self._entry(trial).architecture if self._is_known(trial) else f"trial {trial.number}"
-
     def _warn_of_missing(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
             if all(
@@ -371,29 +347,3 @@ class ParetoGate(Generic[A]):
                     f"none among {len(complete)}. Without it, a trial does not join the front, and no trial is pruned "
                     f"as dominated. Set it in the objective: trial.set_user_attr({name!r}, value)."
                 )
-
-    def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
-        """Return another trial with the same network that is completed or running, or None."""
-        for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
-            is_candidate = self._is_known(other) and not is_pruned(other)
-            if other.number != trial.number and is_candidate and self._entry(other).key == key:
-                return other
-        return None
-
-    def _results(self, trial: FrozenTrial) -> list[float]:
-        """Return the M real values of a trial; NaN for missing and impossible ones."""
-        goals = len(self.gate.goals)
-        told = results_of(trial, self.space, goals, self.gate.objectives[goals:])
-        return self._advisor.possible(told, f"trial {trial.number}")
-
-    def _entry(self, trial: FrozenTrial) -> Entry:
-        """Return the entry of a trial whose architecture is known, so that it is not proposed again."""
-        if trial.number not in self._entries:
-            architecture = architecture_of(trial, self.space)
-            results = np.array(self._results(trial))
-            evaluated = has_results(trial) or trial.state == TrialState.FAIL
-            entry = self._advisor.entry(architecture, results, evaluated=evaluated, feasible=is_feasible(trial))
-            if not trial.state.is_finished():
-                return entry
-            self._entries[trial.number] = entry
-        return self._entries[trial.number]
