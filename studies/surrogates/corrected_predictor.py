@@ -41,9 +41,9 @@ class CorrectedPredictor:
         self.learned = learned
         self.objectives = tuple(dict.fromkeys([*predictor.objectives, *learned]))
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
         """Return (N, M, Q) quantiles in own units."""
-        names = self.objectives if objectives is None else tuple(objectives)
+        names = tuple(objectives)
         values = np.empty((len(texts), len(names), len(quantiles)))
         others = [column for column, name in enumerate(names) if name not in self.learned]
         if others and texts:

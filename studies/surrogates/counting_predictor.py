@@ -80,14 +80,13 @@ class CountingPredictor(Generic[A]):
         """The names that the predictor knows, and all counts."""
         return tuple(dict.fromkeys((*self.predictor.objectives, *COUNTS)))
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
         """Return (N, M, Q) quantiles in own units."""
-        names = self.objectives if objectives is None else tuple(objectives)
 
         def ask(others: Sequence[str]) -> FloatArray:
             return self.predictor.predict(texts, others, quantiles).values
 
-        return Prediction(names, tuple(quantiles), self._answers(texts, names, len(quantiles), ask))
+        return Prediction(tuple(objectives), tuple(quantiles), self._answers(texts, objectives, len(quantiles), ask))
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
         """Return (N, M, S) samples in own units."""

@@ -20,9 +20,9 @@ class KnownOnly:
         self.predictor = predictor
         self.known = known
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """Return (N, M, Q) quantiles in own units; of all known objectives if none are named."""
-        names, levels = tuple(self.known if objectives is None else objectives), tuple(quantiles)
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
+        """Return (N, M, Q) quantiles in own units; NaN for unknown objectives."""
+        names, levels = tuple(objectives), tuple(quantiles)
         columns = [column for column, name in enumerate(names) if name in self.known]
         values = np.full((len(texts), len(names), len(levels)), np.nan)
         if columns:

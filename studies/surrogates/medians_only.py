@@ -27,7 +27,7 @@ class MediansOnly:
         """The names that the predictor knows."""
         return self.predictor.objectives
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
         """Return (N, M, Q) quantiles in own units; 0.5 has to be among the levels."""
         answer = self.predictor.predict(texts, objectives, quantiles)
         columns = self._columns(answer.objectives)

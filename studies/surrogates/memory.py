@@ -20,9 +20,7 @@ UNCOMPRESSED = 2**26  # characters; enough for all of NAS-Bench-201, which an ex
 class TextPredictor(Protocol):
     """The part of ``nasrlm.Predictor`` that a surrogate and the gate need."""
 
-    def predict(
-        self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]
-    ) -> Prediction: ...
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction: ...
 
 
 class SamplingPredictor(TextPredictor, Protocol):
@@ -112,14 +110,8 @@ class PredictorMemory:
     def __reduce__(self) -> tuple[type[Self], tuple[TextPredictor]]:
         return type(self), (self.predictor,)
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        """Return (N, M, Q) quantiles in own units, with one call for all texts that lack the same objectives.
-
-        Raises:
-            ValueError: ``objectives`` is None.
-        """
-        if objectives is None:
-            raise ValueError("predictor memory: expected names of objectives, got None. List them.")
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
+        """Return (N, M, Q) quantiles in own units, with one call for all texts that lack the same objectives."""
         names, levels = tuple(objectives), tuple(quantiles)
         answers = self._answers.setdefault(levels, _Answers(len(levels)))
         rows, columns = answers.places(texts, names)

@@ -26,9 +26,9 @@ class WithoutGuesses:
         self.predictor = predictor
         self.objectives = tuple(name for name in predictor.objectives if name not in guessed)
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
         """Return (N, M, Q) quantiles in own units."""
-        return self.predictor.predict(texts, self.objectives if objectives is None else objectives, quantiles)
+        return self.predictor.predict(texts, objectives, quantiles)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
         """Return (N, M, S) samples in own units."""

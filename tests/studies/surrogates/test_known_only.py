@@ -53,7 +53,6 @@ def test_nothing_is_answered_of_what_is_not_known() -> None:
     values = predictor.predict(["a", "b"], [NEW, ACCURACY], (0.1, 0.5)).values
     np.testing.assert_array_equal(values, np.tile([[np.nan] * 2, [7.0] * 2], (2, 1, 1)))
     assert np.isnan(predictor.predict(["a"], [NEW], (0.5,)).values).all()
-    assert predictor.predict(["a"], None, (0.5,)).objectives == (ACCURACY,)
 
 
 @pytest.mark.parametrize("gate", [True, False])

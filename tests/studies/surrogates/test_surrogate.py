@@ -75,8 +75,6 @@ def test_a_memory_asks_for_what_it_lacks() -> None:
     memory.predict(["0-1-2-0"], [energy], (0.1, 0.5))  # other levels are asked for again
     memory.predict(["0-1-2-0"], [accuracy], (0.1, 0.5))
     assert len(predictor.calls) == 5
-    with pytest.raises(ValueError, match="predictor memory: expected names of objectives, got None"):
-        memory.predict(["0-1-2-0"], None, (0.5,))
 
 
 def test_texts_are_not_kept() -> None:
