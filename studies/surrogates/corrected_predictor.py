@@ -11,17 +11,29 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import norm
 
+from nasrlm.adaptation.label_scales import LabelScale
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from studies.surrogates.memory import SamplingPredictor
 
 
 class LearnedObjective(ABC):
-    """The model of one objective that was learned from results."""
+    """The model of one objective that was learned from results: a normal distribution on a scale.
+
+    Attributes:
+        scale: converts numbers on the scale to labels.
+    """
+
+    scale: LabelScale
 
     @abstractmethod
+    def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return the (N,) means and standard deviations on the scale."""
+
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """Return (N, Q) labels at quantiles, (Q,) or (N, Q), of a standard normal distribution."""
+        mean, deviation = self.normal(texts)
+        return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """Return (N, S) labels, drawn independently for each text unless a subclass draws them jointly."""

@@ -5,7 +5,7 @@ canonical graph, such as walks, which are the same for isomorphic architectures;
 the genes, and sizes and operators of the graph that a compiler leaves. Networks with the same graph also share the part
 of a label that features do not explain.
 
-N networks or texts, Q quantiles, S samples, F features of a group.
+N networks or texts, S samples, F features of a group.
 """
 
 from collections.abc import Hashable, Sequence
@@ -134,17 +134,17 @@ class GraphProcess(LearnedObjective):
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-        self._process = process.fit(networks.rows(texts), labels, graph_scale(name, labels))
+        self.scale = graph_scale(name, labels)
+        self._process = process.fit(networks.rows(texts), labels, self.scale)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
-    def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """Return (N, Q) labels at quantiles of a standard normal distribution."""
+    def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return the (N,) means and standard deviations on the scale."""
         rows = self._networks.rows(texts)
         mean, deviation = (values[rows] for values in self._scores)
-        deviation = np.sqrt(deviation**2 + self._process.noise)
-        return self._process.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
+        return mean, np.sqrt(deviation**2 + self._process.noise)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """Return (N, S) labels, drawn jointly for all texts."""
         rows = self._networks.rows(texts)
-        return self._process.scale.backward(self._process.sample(rows, samples, rng, self._process.noise))
+        return self.scale.backward(self._process.sample(rows, samples, rng, self._process.noise))

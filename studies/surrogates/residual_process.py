@@ -1,6 +1,6 @@
 """A Gaussian process of the residuals of a predictor, with all of the predictor's medians of a text as features.
 
-N texts, Q quantiles, F features.
+N texts, F features.
 """
 
 from __future__ import annotations
@@ -80,12 +80,7 @@ class ResidualProcess(LearnedObjective):
     regressor: GaussianProcessRegressor
     spread: float
 
-    def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """Return (N, Q) labels at quantiles of a standard normal distribution."""
-        mean, deviation = self._normal(texts)
-        return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
-
-    def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return the (N,) means and standard deviations on the scale."""
         own, deviation = self.features.own(self.name, self.scale, texts)
         mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)

@@ -4,7 +4,7 @@ A Gaussian process has groups of features: the predictor's medians of other obje
 text, see ``nasrlm.text.counts``. If the predictor does not know the space either, nearly all information is in the
 counts. In contrast to ``graph_process``, networks need not be known beforehand.
 
-N texts, Q quantiles, F features of a group, C counts.
+N texts, F features of a group, C counts.
 """
 
 from __future__ import annotations
@@ -118,23 +118,18 @@ class TextProcess(LearnedObjective):
 
     def __init__(self, groups: TextGroups, name: str, texts: Sequence[str], labels: FloatArray) -> None:
         self._groups = groups
-        self._scale = LearningScale.of(Scale.of(name, labels), labels)
+        self.scale = LearningScale.of(Scale.of(name, labels), labels)
         features, rows = groups.of(texts), np.arange(len(texts))
         self._processes = [
             GroupProcess(features[:count], linear=[group for group in groups.linear if group < count]).fit(
-                rows, labels, self._scale
+                rows, labels, self.scale
             )
             for count in sorted({1, len(features)})
         ]
         self._shares = softmax([-process.surprise for process in self._processes])
 
-    def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """Return (N, Q) labels at quantiles of a standard normal distribution."""
-        mean, deviation = self._normal(texts)
-        return self._scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
-
-    def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Return the (N,) means and standard deviations of the mixture, on the learning scale."""
+    def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return the (N,) means and standard deviations of the mixture, on the scale."""
         features = self._groups.of(texts)
         mean, squares = np.zeros(len(texts)), np.zeros(len(texts))
         for process, share in zip(self._processes, self._shares, strict=True):
