@@ -71,17 +71,17 @@ def features_of(
     architectures: Sequence[A],
     *,
     compiled: bool = False,
-    workers: int | None = None,
     progress: bool = False,
 ) -> list[Features]:
     """Return ``graph_features`` of every architecture, in the order given; isomorphic ones are computed once.
+
+    It is computed in a process per core, or in fewer if there is little work.
 
     Args:
         space: the search space.
         architectures: N architectures.
         compiled: use the graph that ``executed.compiled_graph`` leaves, in which isomorphic architectures may differ,
             instead of the canonical graph.
-        workers: number of processes; if None, as many as there are cores, or fewer for little work.
         progress: show a bar on stderr.
     """
     name = space.format if compiled else space.architecture_key
@@ -89,7 +89,7 @@ def features_of(
     distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
     todo = list(distinct.values())
     chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-    count, processes = partial(_features, space, compiled), num_workers(workers, len(todo), (space, todo[:1]))
+    count, processes = partial(_features, space, compiled), num_workers(None, len(todo), (space, todo[:1]))
     counted = map_in_order(count, chunks, workers=processes)
     flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
     features = dict(zip(distinct, flat, strict=True))

@@ -13,7 +13,7 @@ def write_table(folder: Path, rows: int = 90, name: str = "nasbench201") -> Path
     """``<name>.parquet`` with accuracy that rises with 3x3 convolutions behind each other, and three latencies."""
     space, rng = get_space(name), np.random.default_rng(0)
     architectures = [space.sample(rng) for _ in range(rows)]
-    features = features_of(space, architectures, workers=1)
+    features = features_of(space, architectures)
     deep = np.array([row.get("walk Conv3x3 > Conv3x3", 0.0) for row in features])
     size = np.array([row["macs"] for row in features])
     labels = {"accuracy@cifar10": 50 + 5 * np.log1p(deep) + rng.normal(0, 0.5, rows)}

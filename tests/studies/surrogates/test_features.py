@@ -89,7 +89,7 @@ def test_isomorphic_cells_have_equal_features_and_a_dead_network_has_some() -> N
     space = get_space("nasbench201")
     spellings = [space.decode(genotype) for genotype in ((0, 0, 0, 3, 0, 0), (0, 0, 0, 3, 3, 0), (2, 0, 3, 0, 0, 0))]
     keys = [space.architecture_key(architecture) for architecture in spellings]
-    counted = features_of(space, spellings, workers=1)
+    counted = features_of(space, spellings)
     for row, key in enumerate(keys):
         assert (counted[row] == counted[0]) == (key == keys[0])
         assert counted[row]["nodes"] > 0
@@ -99,7 +99,7 @@ def test_isomorphic_cells_have_equal_features_and_a_dead_network_has_some() -> N
 def test_every_kind_of_space_has_walks_and_places(name: str) -> None:
     space = get_space(name)
     rng = np.random.default_rng(0)
-    features = features_of(space, [space.sample(rng)] * 2, workers=1)
+    features = features_of(space, [space.sample(rng)] * 2)
     matrix, names = feature_matrix(features)
     assert matrix.shape == (2, len(names))
     assert np.isfinite(matrix).all()
@@ -115,7 +115,7 @@ def test_rare_features_are_left_out_and_missing_ones_are_zero() -> None:
 
 def test_groups_are_scaled_one_by_one_or_together() -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    features = features_of(space, [space.sample(rng) for _ in range(30)], workers=1)
+    features = features_of(space, [space.sample(rng) for _ in range(30)])
     counts, short, walks, beside, whole_rows = feature_groups(features)
     assert counts.std(axis=0) == pytest.approx(1)
     assert short.shape[1] < walks.shape[1]
@@ -131,7 +131,7 @@ def test_what_a_compiler_leaves_differs_between_spellings() -> None:
         space.decode(genotype) for genotype in ((0, 0, 0, 3, 0, 0), (1, 3, 2, 3, 0, 0), (0, 1, 0, 3, 1, 0))
     ]
     assert len({space.architecture_key(architecture) for architecture in (alone, dead, copied)}) == 1
-    counted = features_of(space, [alone, dead, copied], compiled=True, workers=1)
+    counted = features_of(space, [alone, dead, copied], compiled=True)
     assert counted[0] == counted[1]  # what nothing reads is gone
     assert counted[2]["count Zero"] == counted[2]["count Scale"] == 15  # a zero that is copied and added, in each cell
     assert "count Scale" not in counted[0]
