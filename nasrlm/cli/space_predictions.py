@@ -24,13 +24,13 @@ INPUT = re.compile(r"network \((\w+\[[^]]*\])")
 OUTPUT = re.compile(r"=> \((\w+\[[^]]*\])")
 
 
-def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> None:
+def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str]) -> None:
     """Print ``guesses`` as one line on stderr, if there are any."""
     if words := guesses(predictor, spaces, objectives):
         warn(words)
 
 
-def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> str:
+def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str]) -> str:
     """Say in a sentence which predictions would be guesses; "" if none would be.
 
     Predictions are guesses for networks of a space from which the checkpoint has learned nothing, for networks whose
@@ -41,7 +41,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     Args:
         predictor: makes the predictions.
         spaces: of the networks; "" if none is named.
-        objectives: to predict; all known ones if empty.
+        objectives: to predict; one or more.
     """
     checkpoint = predictor.checkpoint
     known, added = checkpoint.spaces, [name for name in objectives if name in checkpoint.added]
@@ -51,11 +51,11 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
         space: [name for name in added if checkpoint.was_taught(name, space)]
         for space in sorted({known_as(space or TEXT_SPACE, known) for space in spaces})
     }
-    taught = {space: names for space, names in taught.items() if not objectives or len(names) < len(objectives)}
+    taught = {space: names for space, names in taught.items() if len(names) < len(objectives)}
     words = _of_other_spaces({space: names for space, names in taught.items() if space not in known})
     if words:
         sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]
-        words.insert(0, f"the checkpoint learned only from {', '.join(dict.fromkeys(chain(*sources or [known])))}")
+        words.insert(0, f"the checkpoint learned only from {', '.join(dict.fromkeys(chain(*sources)))}")
     for space in [space for space in taught if space in known]:
         own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
         if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:
