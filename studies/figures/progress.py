@@ -125,17 +125,12 @@ def spelled(config: SearchConfig) -> str:
 
 
 def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Progress]:
-    """Return the curves of studies with the same goals.
+    """Return the curves of studies with the same goals, at least one of which has a result.
 
     Args:
         names: names of the studies' folders.
         studies: one for each name.
-
-    Raises:
-        ValueError: no study has a result.
     """
-    if not any(study.history.complete().any() for study in studies):
-        raise ValueError(f"{', '.join(names)}: expected a study with a result, got none.")
     complete = [study.losses[study.history.complete()] for study in studies]
     feasible = [study.losses[np.flatnonzero(study.history.feasible)] for study in studies]
     worst = np.vstack(complete).max(axis=0)

@@ -48,8 +48,6 @@ def test_studies_without_results_are_named(tmp_path: Path) -> None:
     search(toy_config(trials=5), ToySpace(), nothing, tmp_path / "empty")
     with pytest.raises(StudyError, match=r"plot: expected evaluated architectures, got none in .*empty"):
         plot_studies([tmp_path / "empty"], tmp_path)
-    with pytest.raises(ValueError, match=r"^mine: expected a study with a result, got none\.$"):
-        progress_figure(["mine"], [load_study(tmp_path / "empty")])
 
 
 def test_a_study_is_compared_once(tmp_path: Path) -> None:
