@@ -94,27 +94,20 @@ def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
     return float(moocore.hypervolume(front, ref=reference_point.clip(-MAX_LABEL, MAX_LABEL)))
 
 
-def hypervolume_ratio(
-    found_losses: FloatArray, true_losses: FloatArray, reference_point: FloatArray | None = None
-) -> float:
+def hypervolume_ratio(found_losses: FloatArray, true_losses: FloatArray, reference_point: FloatArray) -> float:
     """Return the share of the true front's hypervolume that the found rows reach.
 
     Args:
         found_losses: (N, M) true losses of the architectures found.
         true_losses: (K, M) losses of all architectures.
-        reference_point: (M,); by default the worst true loss of each objective.
+        reference_point: (M,), such as the worst true loss of each objective.
 
     Returns:
         In [0, 1] when the found rows are among the true ones; NaN when the true rows span no volume.
 
     Raises:
-        ValueError: there is a NaN, or there are neither true rows nor a reference point.
+        ValueError: as for ``hypervolume``.
     """
-    true_losses = _checked("hypervolume_ratio", true_losses)
-    if reference_point is None:
-        if len(true_losses) == 0:
-            raise ValueError("hypervolume_ratio: expected true losses, got 0 rows. Does every row lack a label?")
-        reference_point = true_losses.max(axis=0)
     whole = hypervolume(true_losses, reference_point)
     return hypervolume(found_losses, reference_point) / whole if whole > 0 else math.nan
 

@@ -84,7 +84,7 @@ def test_curves_are_hypervolume_ratios() -> None:
     rng = np.random.default_rng(0)
     whole = rng.random((50, 3))
     found = whole[rng.permutation(50)[:20]]
-    expected = [hypervolume_ratio(found[: count + 1], whole) for count in range(20)]
+    expected = [hypervolume_ratio(found[: count + 1], whole, whole.max(axis=0)) for count in range(20)]
     curve = curve_of(found, whole)
     np.testing.assert_allclose(curve, expected, atol=1e-6)
     assert reached(curve, curve[7]) == 1 + expected.index(next(x for x in expected if x >= curve[7] - 1e-6))

@@ -48,7 +48,7 @@ def test_nothing_found_has_no_front_and_no_volume() -> None:
     for goals in (1, 2, 3):
         assert pareto_mask(np.empty((0, goals))).tolist() == []
         assert hypervolume(np.empty((0, goals)), np.ones(goals)) == 0
-    assert hypervolume_ratio(np.empty((0, 2)), np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])) == 0
+    assert hypervolume_ratio(np.empty((0, 2)), np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), np.ones(2)) == 0
 
 
 def test_volumes_of_penalties_are_finite() -> None:
@@ -58,21 +58,22 @@ def test_volumes_of_penalties_are_finite() -> None:
 
 
 def test_hypervolume_ratio_by_hand() -> None:
-    truth = np.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0]])  # reference (4, 4): 3 * 3 squares
-    assert hypervolume_ratio(truth, truth) == 1
-    assert hypervolume_ratio(truth[[3]], truth) == pytest.approx(1 / 9)
-    assert hypervolume_ratio(truth[[0]], truth) == 0  # on the border of the reference
+    truth = np.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0]])
+    worst = truth.max(axis=0)  # (4, 4): 3 * 3 squares
+    assert hypervolume_ratio(truth, truth, worst) == 1
+    assert hypervolume_ratio(truth[[3]], truth, worst) == pytest.approx(1 / 9)
+    assert hypervolume_ratio(truth[[0]], truth, worst) == 0  # on the border of the reference
     assert hypervolume_ratio(truth[[1]], truth, np.array([5.0, 5.0])) == pytest.approx(16 / 18)
 
 
 def test_a_flat_truth_has_no_ratio() -> None:
-    assert math.isnan(hypervolume_ratio(np.ones((1, 2)), np.ones((3, 2))))
+    assert math.isnan(hypervolume_ratio(np.ones((1, 2)), np.ones((3, 2)), np.ones(2)))
 
 
 def test_nan_is_refused_with_its_row() -> None:
     losses = np.array([[0.0, 1.0], [np.nan, 0.0]])
     assert complete_mask(losses).tolist() == [True, False]
-    for call in (pareto_mask, lambda x: hypervolume(x, np.ones(2)), lambda x: hypervolume_ratio(x[:1], x)):
+    for call in (pareto_mask, lambda x: hypervolume(x, np.ones(2)), lambda x: hypervolume_ratio(x[:1], x, np.ones(2))):
         with pytest.raises(ValueError, match="expected numbers, got NaN in row 1"):
             call(losses)
 
@@ -83,5 +84,3 @@ def test_shapes_are_checked() -> None:
     for reference_point in (np.ones(3), np.array([1.0, np.nan])):
         with pytest.raises(ValueError, match="hypervolume: expected a reference point of 2 numbers"):
             hypervolume(np.ones((1, 2)), reference_point)
-    with pytest.raises(ValueError, match="hypervolume_ratio: expected true losses, got 0 rows"):
-        hypervolume_ratio(np.ones((1, 2)), np.empty((0, 2)))
