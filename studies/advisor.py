@@ -4,9 +4,11 @@ N architectures, M objectives.
 """
 
 import functools
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -26,7 +28,6 @@ from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
-from studies.misspelled import similar_name
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
@@ -104,7 +105,7 @@ class Advisor(Generic[A]):
         for name in self._learned:
             if name in self._predictor.objectives:
                 continue
-            if near := similar_name(name, self._predictor.objectives, MISSPELLED_SIMILARITY):
+            if near := _similar_name(name, self._predictor.objectives):
                 warn_caller(
                     f"gate: expected an objective that the predictor knows, got {name}, which must be learned from "
                     f"results. Did you mean {near}?"
@@ -270,3 +271,17 @@ class Advisor(Generic[A]):
             seed=seed,
             twins=twins_of(space, self.gate.objectives),
         )
+
+
+def _similar_name(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is most similar to a given one; None if none is similar enough.
+
+    Names with different digits are never similar: latency_ms@pixel2 is not a misspelled latency_ms@pixel3.
+    """
+    others = [other for other in known if _digits(other) == _digits(name)]
+    close = get_close_matches(name, others, n=1, cutoff=MISSPELLED_SIMILARITY)
+    return close[0] if close else None
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name)
