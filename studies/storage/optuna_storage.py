@@ -129,17 +129,18 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
         StudyError: the study was begun with another checkpoint or table.
     """
     own, there = name_in(storage, config), optuna.get_all_study_names(storage)
+    place = f"storage {without_password(name)}"
     study = optuna.create_study(
         storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
     )
     if own not in there:
-        _warn_of_other_studies(config, storage, f"storage {without_password(name)}: {own}", own, there)
+        _warn_of_other_studies(config, storage, f"{place}: {own}", own, there)
     known = study.user_attrs
-    check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
+    check_same_digests(f"{place}, {own}", known, config)
     for digest in DIGESTS:
         if getattr(config, digest) and not known.get(digest):
             study.set_user_attr(digest, getattr(config, digest))
-    _check_table(f"storage {without_password(name)}, {study.study_name}", study, config)
+    _check_table(f"{place}, {own}", study, config)
     if not study.metric_names:
         study.set_metric_names([goal.objective for goal in config.goals])
     return study
