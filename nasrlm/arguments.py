@@ -1,4 +1,4 @@
-"""Check the arguments of a predictor other than texts.
+"""Check arguments of public functions, such as those of a predictor other than texts.
 
 N texts, M objectives, Q quantiles.
 """
