@@ -184,8 +184,8 @@ class Advisor(Generic[A]):
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
-    def learn_every(self, every: int, adapt: Adapt | None = None) -> None:
-        """Prepare to learn after every ``every`` results, with ``adapt`` or with a Gaussian process per objective.
+    def learn_every(self, every: int, adapt: Adapt | None) -> None:
+        """Prepare to learn after every ``every`` results, with ``adapt`` or, if None, a Gaussian process per objective.
 
         Raises:
             ValueError: ``every`` is not a whole number of 1 or more.

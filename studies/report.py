@@ -138,7 +138,7 @@ def _soft_met(study: LoadedStudy) -> BoolArray:
     return np.asarray(violations == 0, dtype=np.bool_)
 
 
-def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None = None) -> None:
+def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None) -> None:
     """Write study.json and front.csv, the latter with ``soft_met`` and true values if these apply."""
     front = _front_table(study)
     if truth is not None and len(front):

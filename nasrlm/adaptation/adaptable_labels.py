@@ -22,9 +22,7 @@ MOST_LABELS = 8000  # these take four gigabytes and minutes; the time grows with
 SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # start of a warning
 
 
-def labelled_rows(
-    pool: Pool, objective: str, labels: FloatArray, names: Sequence[str] | None = None
-) -> NDArray[np.intp]:
+def labelled_rows(pool: Pool, objective: str, labels: FloatArray, names: Sequence[str] | None) -> NDArray[np.intp]:
     """Return the (n,) rows of a pool that have labels.
 
     Raises:

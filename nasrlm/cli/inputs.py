@@ -51,7 +51,7 @@ def read_inputs(
     given: Sequence[str] | None,
     table: Path | None,
     space: str | None,
-    input_shape: Sequence[str] | None = None,
+    input_shape: Sequence[str] | None,
     *,
     leave_out: bool = False,
 ) -> Inputs:

@@ -33,7 +33,7 @@ class OnnxBuilder:
         int8: quantize weight matrices to 8 bits with one scale per column; activations are quantized dynamically.
     """
 
-    def __init__(self, *, int8: bool = False) -> None:
+    def __init__(self, *, int8: bool) -> None:
         self._int8 = int8
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}

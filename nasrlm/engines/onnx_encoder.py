@@ -12,7 +12,7 @@ from nasrlm.model.encoder import UNJOINED, Encoder, Join
 from nasrlm.model.layers import EncoderLayer
 
 
-def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
+def encoder_model(encoder: Encoder, *, int8: bool) -> bytes:
     """Return the serialised ONNX model of an encoder.
 
     Its input is ``text_ids``, (N, L) int64 with 0 for padding; its output is ``states``, (N, S, D) float32.

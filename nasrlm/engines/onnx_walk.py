@@ -18,7 +18,7 @@ from nasrlm.model.layers import DecoderLayer, decoder_layers
 from nasrlm.model.number import NEGATIVE
 
 
-def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:
+def walk_model(decoder: Decoder, *, int8: bool) -> bytes:
     """Build the model.
 
     Inputs: ``states`` (N, L, D) float32, ``mask`` (N, L) int32, ``objectives`` (M,) int64, and ascending ``levels``
