@@ -82,15 +82,15 @@ def read_inputs(
         names, texts, failed = _read_texts(names, shapes, leave_out=leave_out)
         _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space), failed=failed)
+    notation = names[kinds.index(Kind.ARCHITECTURE)]
     if space is None:
         raise ValueError(
-            f"{names[0]}: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, "
+            f"{notation}: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, "
             "or pkg.module:factory."
         )
     if set(kinds) != {Kind.ARCHITECTURE}:
-        other = names[kinds.index(Kind.ARCHITECTURE)]
         raise ValueError(
-            f"{other}: expected files, or modules with --input-shape, or else architectures of {space}, got both. "
+            f"{notation}: expected files, or modules with --input-shape, or else architectures of {space}, got both. "
             "Give one kind at a time."
         )
     chosen = get_space(space)

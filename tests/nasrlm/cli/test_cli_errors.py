@@ -273,6 +273,7 @@ MISTAKES = {
         ("predict", *MODEL, "net"),
         "net: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, or pkg.module:factory.",
     ),
+    "a network beside a file": (("predict", *MODEL, "long.txt", "net"), "nasrlm: net: expected architectures with"),
 }
 
 
