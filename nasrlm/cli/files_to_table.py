@@ -42,7 +42,7 @@ def convert_several(
             f"convert: expected --out with a table (.parquet, .csv or .jsonl) for {len(given)} networks, got none."
         )
     check_table_out(out, *map(Path, given))
-    inputs = read_inputs(given, None, space, input_shape, leave_out=True)
+    inputs = read_inputs(given, None, space, input_shape)
     rows = [row | {TEXT: text} for row, text in zip(inputs.rows, inputs.texts, strict=True)]
     _write(pd.DataFrame(rows), inputs, out, json=json)
 
@@ -61,7 +61,7 @@ def convert_listed(table: Path, space: str | None, input_shape: Sequence[str] | 
     files = [_found(table, row, name) for row, name in enumerate(frame[FILE])]
     if not files:
         raise ValueError(f"{table}: expected rows, got none.")
-    inputs = read_inputs(list(dict.fromkeys(files)), None, space, input_shape, leave_out=True)
+    inputs = read_inputs(list(dict.fromkeys(files)), None, space, input_shape)
     texts = dict(zip(inputs.names, inputs.texts, strict=True))
     converted = [file in texts for file in files]
     kept = frame[converted].assign(**{TEXT: [texts[file] for file in files if file in texts]})

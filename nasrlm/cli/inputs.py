@@ -1,4 +1,4 @@
-"""Read the networks given to predict and measure, as words or as a table, and convert each to a text."""
+"""Read the networks given to a verb, as words or as a table, and convert each to a text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from converters.bulk import to_onnx_texts
-from converters.graph import Shape
 from converters.tables.columns import WORDS
-from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_text
+from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_each, read_text
 from spaces import UnknownSpaceError, get_space
 
 PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that every kind of table can hold
@@ -52,21 +49,20 @@ def read_inputs(
     table: Path | None,
     space: str | None,
     input_shape: Sequence[str] | None,
-    *,
-    leave_out: bool = False,
 ) -> Inputs:
     """Read architectures, files with ONNX text or models, torch modules, or all rows of a table.
+
+    Files and modules that cannot be converted are left out, if others can.
 
     Args:
         given: the networks, unless there is a table.
         table: the table, unless networks are given.
         space: of the networks.
         input_shape: of each input of models and modules that do not give it.
-        leave_out: leave out files and modules that cannot be converted, if others can.
 
     Raises:
         ValueError: neither or both of networks and table were given, a notation is malformed, a file cannot be found,
-            or one, or with ``leave_out`` each of them, cannot be converted.
+            or none can be converted.
     """
     if bool(given) == (table is not None):
         raise ValueError(f"input: expected architectures or --table, got {'both' if given else 'neither'}. See --help.")
@@ -78,8 +74,8 @@ def read_inputs(
     if table is not None:
         return _read_table(table, space)
     if Kind.ARCHITECTURE not in kinds:
-        shapes = None if input_shape is None else parse_shapes(input_shape)
-        names, texts, failed = _read_texts(names, shapes, leave_out=leave_out)
+        shapes = parse_shapes(input_shape)
+        names, texts, failed = read_each(names, lambda name: read_text(name, shapes), "convert")
         _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space), failed=failed)
     notation = names[kinds.index(Kind.ARCHITECTURE)]
@@ -98,28 +94,6 @@ def read_inputs(
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=True)
     rows: list[dict[Hashable, Any]] = [{"space": chosen.address, "architecture": name} for name in names]
     return Inputs(names, texts, [chosen.address] * len(names), rows)
-
-
-def _read_texts(
-    names: Sequence[str], shapes: Sequence[Shape] | None, *, leave_out: bool
-) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return names and texts of files and modules, and by name the reasons why others could not be converted."""
-    for name in names:
-        if kind_of(name) is not Kind.MODULE and not Path(name).is_file():
-            read_text(name, shapes)  # raises, before others are converted
-    read, texts, failed = list[str](), list[str](), dict[str, str]()
-    for name in tqdm(names, "convert", unit="network", disable=len(names) == 1):
-        try:
-            texts.append(read_text(name, shapes))
-            read.append(name)
-        except ValueError as e:
-            if not leave_out:
-                raise
-            failed[name] = str(e)
-    if not read:
-        more = f" All {len(names):,} networks failed." if len(names) > 1 else ""
-        raise ValueError(f"{next(iter(failed.values()))}{more}")
-    return read, texts, failed
 
 
 def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:

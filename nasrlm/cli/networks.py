@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
+from tqdm import tqdm
 
 from converters import (
     Graph,
@@ -25,6 +26,7 @@ from converters.graph import Shape
 from converters.models.torch_module import export_module
 from converters.text import prelude
 from nasrlm.checkpoints.folder import folder_or_released, read_tokenizer
+from nasrlm.cli.output import warn
 from nasrlm.cli.users_code import add_working_directory, one_line_of_users
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from spaces import get_space
@@ -37,6 +39,7 @@ NETWORK_ARGUMENT = typer.Argument(
     "module (pkg.module:factory)."
 )
 LARGEST_SIZE = 2**31 - 1  # of an axis of a shape
+Read = TypeVar("Read")
 
 
 class Kind(Enum):
@@ -57,13 +60,13 @@ def kind_of(word: str, space: str | None = None) -> Kind:
     return Kind.MODULE if space is None and FUNCTION_NAME.fullmatch(word) else Kind.ARCHITECTURE
 
 
-def parse_shapes(given: Sequence[str]) -> list[Shape]:
-    """Parse the shape of each input, sizes separated by commas.
+def parse_shapes(given: Sequence[str] | None) -> list[Shape] | None:
+    """Parse the shape of each input, sizes separated by commas; None if no shapes are given.
 
     Raises:
         ValueError: one of ``given`` has another form.
     """
-    return [_parse_shape(shape) for shape in given]
+    return None if given is None else [_parse_shape(shape) for shape in given]
 
 
 def _parse_shape(text: str) -> Shape:
@@ -73,19 +76,61 @@ def _parse_shape(text: str) -> Shape:
     return tuple([int(size) for size in sizes])
 
 
-def read_network(given: str, space: str | None, input_shape: Sequence[str] | None, verb: str) -> Graph:
+def read_each(
+    names: Sequence[str], read: Callable[[str], Read], title: str, *, leave_out: bool = True
+) -> tuple[list[str], list[Read], dict[str, str]]:
+    """Read several networks, with a progress bar.
+
+    Args:
+        names: of the networks.
+        read: reads one of them, and raises ValueError if it cannot.
+        title: of the bar.
+        leave_out: leave out files and modules that cannot be read, if others can; there are no notations then.
+
+    Returns:
+        Names of the networks that were read, what was read, and by name the reasons why others were not.
+
+    Raises:
+        ValueError: a network, or with ``leave_out`` each of them, cannot be read; or a file cannot be found, which is
+            noticed before others are read.
+    """
+    for name in names if leave_out else ():
+        kind = kind_of(name)
+        if kind is Kind.ARCHITECTURE or (kind is not Kind.MODULE and not Path(name).is_file()):
+            read(name)  # raises
+    found, values, failed = list[str](), list[Read](), dict[str, str]()
+    for name in tqdm(names, title, unit="network", disable=len(names) == 1):
+        try:
+            values.append(read(name))
+            found.append(name)
+        except ValueError as e:
+            if not leave_out:
+                raise
+            failed[name] = str(e)
+    if not found:
+        more = f" All {len(names):,} networks failed." if len(names) > 1 else ""
+        raise ValueError(f"{next(iter(failed.values()))}{more}")
+    return found, values, failed
+
+
+def warn_of_failed(failed: Mapping[str, str]) -> None:
+    """Print, for each network that could not be read, the reason on stderr."""
+    for reason in failed.values():
+        warn(f"left out: {reason}")
+
+
+def read_network(given: str, space: str | None, shapes: Sequence[Shape] | None, verb: str) -> Graph:
     """Read the faithful graph of a network.
 
     Args:
         given: an architecture, a file with a model or ONNX text, or ``pkg.module:factory``.
         space: of the architecture.
-        input_shape: of each input of a model or module that does not give it.
+        shapes: of each input of a model or module that does not give it.
         verb: error messages begin with it.
 
     Raises:
         ValueError: ``given`` is none of these, or cannot be read; one line.
     """
-    shapes = None if input_shape is None else parse_shapes(input_shape)
     kind = kind_of(given, space)
     if kind in (Kind.MODEL, Kind.ONNX_TEXT) and space is not None:
         raise ValueError(f"{verb} {given}: expected no --space with a model's file, got {space}.")

@@ -14,7 +14,7 @@ from converters.tables.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.files_to_table import convert_listed, convert_several, lists_files
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
+from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, parse_shapes, read_network
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import print_json, say
 from nasrlm.cli.whole_tables import (
@@ -72,7 +72,7 @@ def run(
     (architecture,) = architectures
     if out is not None:
         _check_network_out(out, architecture)
-    text = canonical_text(read_network(architecture, space, input_shape, "convert"), architecture)
+    text = canonical_text(read_network(architecture, space, parse_shapes(input_shape), "convert"), architecture)
     if out is not None:
         _write_network(text, out)
     if json:

@@ -10,6 +10,7 @@ import typer
 
 from converters.runtime import Latency, MeasuringInterruptedError, machine_description, measure_latencies
 from nasrlm.cli.inputs import read_inputs
+from nasrlm.cli.networks import warn_of_failed
 from nasrlm.cli.options import ArchitecturesArgument, InputShapeOption, JsonOption, SeedOption, SpaceOption, TableOption
 from nasrlm.cli.output import check_table_out, print_json, print_table, some, warn, write_rows
 from nasrlm.objective import Objective
@@ -39,6 +40,7 @@ def run(
     if out is not None:
         check_table_out(out, table)
     inputs = read_inputs(architectures, table, space, input_shape)
+    warn_of_failed(inputs.failed)
     names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
     options = {"threads": threads, "repeats": repeats, "seed": seed}
     machine = machine_description()

@@ -16,6 +16,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
+from nasrlm.cli.networks import warn_of_failed
 from nasrlm.cli.options import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -88,6 +89,7 @@ def run(
         refuse_given(context, ["input_shape"], "a model or a function", "--table")
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
+    warn_of_failed(inputs.failed)
     names = asked or objectives_of_spaces(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from tqdm import tqdm
 
 from converters import Graph, Statistics, statistics, to_canonical_graph
 from converters.convert import canonical_to_onnx_text, checked
 from converters.tables.counts import derive_counts
 from converters.tables.stream import StreamConfig
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.networks import NETWORK_ARGUMENT, count_tokens, read_network
+from nasrlm.cli.networks import NETWORK_ARGUMENT, count_tokens, parse_shapes, read_each, read_network, warn_of_failed
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import print_json, print_table
 from nasrlm.cli.whole_tables import (
@@ -66,14 +65,19 @@ def run(
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     of_tables = ["out", "latency", "repeats", "texts", "workers", "resume", "engine"]
     refuse_given(context, of_tables, "--table", "an architecture")
-    names = tqdm(architectures, "stats", unit="network", disable=len(architectures) == 1)
-    counted = [_counted(name, read_network(name, space, input_shape, "stats")) for name in names]
+    shapes = parse_shapes(input_shape)
+
+    def read(name: str) -> tuple[str, Statistics]:
+        return _counted(name, read_network(name, space, shapes, "stats"))
+
+    names, counted, failed = read_each(architectures, read, "stats", leave_out=space is None)
+    warn_of_failed(failed)
     tokens = count_tokens([text for text, _ in counted], checkpoint)
     counts = [asdict(of_network) | {"tokens": count} for (_, of_network), count in zip(counted, tokens, strict=True)]
-    if len(counts) == 1:
+    if len(architectures) == 1:
         _print_counts(counts[0], json=json)
         return
-    rows = [{"architecture": name, **of_network} for name, of_network in zip(architectures, counts, strict=True)]
+    rows = [{"architecture": name, **of_network} for name, of_network in zip(names, counts, strict=True)]
     if json:
         print_json(rows)
     else:

@@ -124,6 +124,25 @@ def test_networks_that_cannot_be_converted_are_left_out_of_the_table_and_listed(
     assert told.endswith(" All 2 networks failed.\n")
 
 
+@pytest.mark.parametrize("verb", ["stats", "predict", "measure"])
+def test_files_that_cannot_be_read_do_not_stop_the_others(
+    verb: str, nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nasrlm("convert", *SPACE, ARCHITECTURE, "--out", "good.onnx")
+    Path("bad.onnx").write_bytes(b"no model")
+    Path("old.onnxtxt").write_text("no text")
+    options = ("--repeats", 1) if verb == "measure" else ("--checkpoint", checkpoint_folder)
+    status, out, told = nasrlm(verb, *options, "bad.onnx", "good.onnx", "old.onnxtxt", "--json")
+    assert (status, [row["architecture"] for row in json.loads(out)]) == (0, ["good.onnx"])
+    left_out = [line for line in told.splitlines() if line.startswith("nasrlm: left out: ")]
+    assert [line.split(": ")[2] for line in left_out] == ["bad.onnx", "old.onnxtxt"]
+    assert "nasrlm: absent.onnx: " in nasrlm(verb, *options, "good.onnx", "absent.onnx").stderr
+    status, _, told = nasrlm(verb, *options, "bad.onnx", "old.onnxtxt")
+    assert status == 2
+    assert told.endswith(" All 2 networks failed.\n")
+
+
 def test_a_table_of_files_gets_their_texts(
     answers: Any, nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
