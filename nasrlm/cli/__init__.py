@@ -90,7 +90,11 @@ def main() -> NoReturn:
         else:
             _fail(said or str(e))
     if status == INTERRUPTED:
-        print(f"nasrlm: interrupted. {_how_to_resume(sys.argv[1:])}".rstrip(), file=sys.stderr)
+        try:
+            advice = _how_to_resume(sys.argv[1:])
+        except (Exception, KeyboardInterrupt):  # modules are incomplete if their import was interrupted
+            advice = ""
+        print(f"nasrlm: interrupted. {advice}".rstrip(), file=sys.stderr)
     sys.exit(status)
 
 

@@ -391,3 +391,6 @@ def test_an_interrupt_ends_with_its_own_status(
         (tmp_path / "t.csv").write_text(f"{column}\nx\n")
         finished = nasrlm("convert", "--table", tmp_path / "t.csv", "--out", "texts.parquet")
         assert finished.stderr == f"nasrlm: interrupted.{advice}\n"
+    monkeypatch.setitem(sys.modules, "studies.folder", None)  # as if its import had been interrupted
+    finished = nasrlm("search", *SPACE, "--objectives", GOALS, "--out", tmp_path / "study")
+    assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
