@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from converters.tables.columns import OTHER_SEPARATOR, WORDS, IsRead, Scanned, T
 
 # Cells that count as missing in a column of numbers. In a column of strings only "" is missing.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+UNEVEN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)  # in Arrow's message
 CSV_BLOCK = 1 << 22  # bytes, the maximum size of a row. Arrow reads 32 blocks ahead: 300 MB; 2.3 GB with larger blocks
 
 
@@ -60,18 +62,16 @@ def _widened(kind: Any, words: Any) -> Any:
 
 @contextmanager
 def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """Open a CSV file to read these columns, or all if ``names`` is empty, as strings."""
-    uneven: list[Any] = []
+    """Open a CSV file to read these columns, or all if ``names`` is empty, as strings.
 
-    def refuse(row: Any) -> str:
-        uneven.append(row)
-        return "error"
-
+    NOTE: without Arrow's ``invalid_row_handler``. Its thread drops that function some time after the reader is closed;
+    if Python is ending then, the process aborts.
+    """
     try:
         with pyarrow.csv.open_csv(
             path,
             read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
-            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=names
             ),
@@ -80,9 +80,11 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
     except pa.ArrowInvalid as e:
         if "straddling" in str(e):
             raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or an unclosed quote") from e
-        if not uneven:
+        uneven = UNEVEN.search(str(e))
+        if uneven is None:
             raise
-        expected, got, number, row = uneven[0]  # the header has number 1
+        number, expected, got = map(int, uneven.group(1, 2, 3))  # the header has number 1
+        row = uneven[4]
         if expected == 1 and OTHER_SEPARATOR.search(row):
             raise TableContentError(
                 f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."

@@ -257,6 +257,20 @@ def test_commas_in_a_field_are_told_to_be_quoted(tmp_path, cell, label):
     assert next(open_table(tmp_path / "t.csv").batches(4))["architecture"].to_pylist() == ['[16, 1, "relu"]']
 
 
+def test_no_function_of_python_is_left_to_threads_that_read_csv(path, monkeypatch):
+    """Arrow would drop it when the process ends, and abort the process."""
+    handlers = []
+    opened = csv_table.pyarrow.csv.open_csv
+
+    def open_csv(*arguments, parse_options, **options):
+        handlers.append(parse_options.invalid_row_handler)
+        return opened(*arguments, parse_options=parse_options, **options)
+
+    monkeypatch.setattr(csv_table.pyarrow.csv, "open_csv", open_csv)
+    open_table(path).whole()
+    assert not any(handlers)
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
 def test_wide_characters_are_told(tmp_path, name):
     (tmp_path / name).write_text("architecture,latency_ms@here\n0,3\n", encoding="utf-16")
