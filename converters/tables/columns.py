@@ -40,7 +40,11 @@ def lacks_column(path: Path, wanted: str, names: Sequence[str]) -> ValueError:
         wanted: name of the missing column.
         names: names of the columns that it has.
     """
-    help_ = " Separate them by commas." if len(names) == 1 and OTHER_SEPARATOR.search(names[0]) else ""
+    help_ = ""
+    if len(names) == 1 and OTHER_SEPARATOR.search(names[0]):
+        help_ = " Separate them by commas."
+    elif similar := [name for name in names if name not in WORDS and name.strip().lower() in WORDS]:
+        help_ = f" Is {similar[0]!r} meant for {similar[0].strip().lower()}?"
     return ValueError(f"{path}: expected a column {wanted}, got {', '.join(names) or 'none'}.{help_}")
 
 

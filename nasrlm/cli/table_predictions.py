@@ -1,14 +1,15 @@
-"""``nasrlm predict --table … --out …``: predict a table of any size in constant memory."""
+"""``nasrlm predict … --out …``: predictions in a table; those of a table of any size in constant memory."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
@@ -18,10 +19,10 @@ from converters.errors import check_ending
 from converters.tables.batches import BatchedTable, open_table
 from converters.tables.columns import WORDS, lacks_column
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
-from nasrlm.cli.output import check_table_out, print_json, say, some, warn
+from nasrlm.cli.output import check_table_out, print_json, say, some, warn, write_rows
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
-from nasrlm.prediction import columns_of
+from nasrlm.prediction import Prediction, columns_of
 from nasrlm.unreadable_texts import UnreadableTextError
 from spaces import get_space
 
@@ -60,7 +61,7 @@ def predict_whole_table(
     Args:
         predictor: makes the predictions.
         table: with a column architecture, text or both.
-        out: the Parquet file; it appears when it is complete.
+        out: the Parquet or CSV file; it appears when it is complete.
         space: of all rows; if the table names spaces, only rows of this one are predicted.
         objectives: known to the predictor; if empty, all that are known in the table's spaces.
         quantiles: ascending, including 0.5.
@@ -79,10 +80,11 @@ def predict_whole_table(
     warn_of_guesses(predictor, spaces, objectives)
     columns = columns_of(objectives, quantiles)
     words = _words_schema(source, space)
+    schema = _with_numbers(words, columns)
     rows = 0
     with (
         replacing(out) as temporary,
-        pq.ParquetWriter(temporary, _with_numbers(words, columns), compression="zstd") as writer,
+        _writer(temporary, out.suffix, schema) as writer,
         tqdm(desc="predict", total=source.num_rows, unit="row") as bar,
     ):
         for chunks, texts in _groups(source, words, space):
@@ -96,7 +98,7 @@ def predict_whole_table(
                 numbers = [number for chunk in chunks for number in chunk.numbers]
                 raise ValueError(f"{table}: {e.in_row(numbers[e.row])}") from e
             arrays = [*described.columns, *[pa.array(column) for column in values.T]]
-            writer.write_table(pa.table(arrays, schema=writer.schema))
+            writer.write_table(pa.table(arrays, schema=schema))
             rows += len(texts)
             bar.update(sum(chunk.num_read for chunk in chunks))
         if not rows:
@@ -105,11 +107,39 @@ def predict_whole_table(
         warn(f"{source.num_rows - rows:,} rows of other spaces were left out")
     if left_out := [name for name in source.names if name not in words.names]:
         warn(f"{out}: it keeps the table's {', '.join(words.names)}, but not its values of {some(left_out)}.")
+    _tell(rows, started, out, json=json)
+
+
+def write_predictions(
+    rows: Sequence[Mapping[Hashable, Any]], prediction: Prediction, out: Path, *, started: float, json: bool
+) -> None:
+    """Write a table with rows that describe N networks, and with their predictions in columns as above.
+
+    Args:
+        rows: N rows.
+        prediction: N predictions.
+        out: the table.
+        started: when the verb began, by ``time.perf_counter``.
+        json: print one JSON document.
+    """
+    predicted = prediction.to_frame().to_dict("records")
+    write_rows([{**row, **columns} for row, columns in zip(rows, predicted, strict=True)], out)
+    _tell(len(rows), started, out, json=json)
+
+
+def _tell(rows: int, started: float, out: Path, *, json: bool) -> None:
     seconds = time.perf_counter() - started
     if json:
         print_json({"rows": rows, "seconds": seconds})
     else:
         say(f"{rows:,} rows in {seconds:.0f} s: {out}")
+
+
+def _writer(path: Path, ending: str, schema: Any) -> Any:
+    """Open a table to which Arrow tables can be added."""
+    if ending == ".csv":
+        return pyarrow.csv.CSVWriter(path, schema)
+    return pq.ParquetWriter(path, schema, compression="zstd")
 
 
 def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:
@@ -152,7 +182,7 @@ def _text_of(path: Path, number: int, space: str | None, notation: str | None) -
 
 def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     names = source.names
-    check_ending(out, ".parquet")
+    check_ending(out, ".parquet", ".csv")
     check_table_out(out, source.path)
     if "architecture" not in names and "text" not in names:
         raise lacks_column(source.path, "architecture or text", names)

@@ -78,9 +78,9 @@ def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names:
             if name in frame:
                 numbers_of(frame[name], path)
     if missing := [name for name in names if not any(name in frame.select_dtypes("number") for frame in frames)]:
-        known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
-        got = ", ".join(known) or "none"
-        raise ValueError(f"{named(paths)}: expected a column {', '.join(missing)}, got labels {got}.")
+        known = ", ".join(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
+        got = f"labels {known}" if known else f"no labels, but columns {_columns(frames)}"
+        raise ValueError(f"{named(paths)}: expected a column {', '.join(missing)}, got {got}.")
 
 
 def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:

@@ -254,6 +254,10 @@ def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
     reason = "because they were learned from other spaces"
     warning = f"nasrlm: predictions of {ACCURACY} for other may be unreliable, {reason}.\n"
     assert (told.status, told.stderr) == (0, warning)
+    labels = pd.DataFrame({"space": "other", "text": TEXTS, ACCURACY: [1.0, 2.0], LATENCY: [1.0, 2.0]})
+    write_table(labels, tmp_path / "labels.csv")
+    judged = nasrlm("evaluate", "--table", tmp_path / "labels.csv", "--checkpoint", several_folder)
+    assert (judged.status, warning in judged.stderr) == (0, True)
 
 
 def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(

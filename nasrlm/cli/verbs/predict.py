@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -30,9 +31,9 @@ from nasrlm.cli.options import (
     TableOption,
     listed,
 )
-from nasrlm.cli.output import print_json, print_table, say
+from nasrlm.cli.output import check_table_out, print_json, print_table, say
 from nasrlm.cli.space_predictions import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
-from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.cli.table_predictions import predict_whole_table, write_predictions
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.unreadable_texts import UnreadableTextError
@@ -62,8 +63,9 @@ def run(
         Path | None,
         typer.Option(
             "--out",
-            help="With --table of any size: .parquet file for its columns architecture, text, space and split and the "
-            "predictions; written row by row, replacing an existing one.",
+            help="Table for the predictions, ending in .parquet, .csv or .jsonl; an existing one is replaced. Those "
+            "of a --table, which may have any size, go to .parquet or .csv, with its columns architecture, file, text, "
+            "space and split.",
         ),
     ] = None,
     checkpoint: CheckpointOption = None,
@@ -84,10 +86,15 @@ def run(
     asked = listed(objectives, "--objectives")
     predictor.predict([], asked or None, levels)  # unknown objectives fail before any work
     if out is not None:
-        if table is None or architectures or samples:
-            raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
-        refuse_given(context, ["input_shape"], "a model or a function", "--table")
-        return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
+        if samples:
+            raise ValueError("predict --out: expected no --samples, which --json prints. See --help.")
+        if table is not None and not architectures:
+            refuse_given(context, ["input_shape"], "a model or a function", "--table")
+            return predict_whole_table(
+                predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json
+            )
+        check_table_out(out, *map(Path, architectures or ()))
+    started = time.perf_counter()
     inputs = read_inputs(architectures, table, space, input_shape)
     warn_of_failed(inputs.failed)
     names = asked or objectives_of_spaces(predictor, inputs.spaces)
@@ -104,6 +111,8 @@ def run(
     else:
         warn_of_inputs(inputs.notations, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, values)
+    if out is not None:
+        return write_predictions(inputs.rows, prediction, out, started=started, json=json)
     rng = np.random.default_rng(seed)  # one generator for all spaces
     drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None
     if json:

@@ -120,20 +120,38 @@ def test_predict_reads_tables(answers: Any, table: Path) -> None:
     assert [row["architecture"] for row in rows] == pd.read_parquet(table)["architecture"].tolist()
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
-def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path, ending: str) -> None:
+def read_written(path: Path) -> pd.DataFrame:
+    if path.suffix == ".jsonl":
+        return pd.read_json(path, lines=True)
+    return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+
+
+@pytest.mark.parametrize(("ending", "to"), [(".parquet", ".parquet"), (".csv", ".csv"), (".jsonl", ".parquet")])
+def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path, ending: str, to: str) -> None:
     frame = architecture_table(8)[["architecture", "space", "split"]]
-    table, out = tmp_path / f"table{ending}", tmp_path / "new" / "predicted.parquet"
+    table, out = tmp_path / f"table{ending}", tmp_path / "new" / f"predicted{to}"
     write_table(frame, table)
     told = answers("predict", "--table", table, "--out", out, "--objectives", OBJECTIVES[1], "--quantiles", ".05,.5,.9")
     assert (told["rows"], list(told)) == (8, ["rows", "seconds"])
-    written = pd.read_parquet(out)
+    written = read_written(out)
     name = OBJECTIVES[1]
     assert list(written) == ["architecture", "space", "split", f"{name}.q0.05", name, f"{name}.q0.9"]
     assert written["architecture"].tolist() == frame["architecture"].tolist()
     rows = answers("predict", "--table", table, "--objectives", name, "--quantiles", ".05,.5,.9")
     for key, column in (("low", f"{name}.q0.05"), ("median", name), ("high", f"{name}.q0.9")):
         np.testing.assert_allclose(written[column], [row[name][key] for row in rows], rtol=1e-4)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_predict_writes_the_predictions_of_networks_given_as_words(answers: Any, tmp_path: Path, ending: str) -> None:
+    words = (*SPACE, ARCHITECTURE, "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|", "--objectives", OBJECTIVES[1])
+    out = tmp_path / f"predicted{ending}"
+    told = answers("predict", *words, "--out", out)
+    assert (told["rows"], list(told)) == (2, ["rows", "seconds"])
+    written, rows = read_written(out), answers("predict", *words)
+    assert written["architecture"].tolist() == [row["architecture"] for row in rows]
+    for key, column in (("low", f"{OBJECTIVES[1]}.q0.1"), ("median", OBJECTIVES[1])):
+        np.testing.assert_allclose(written[column], [row[OBJECTIVES[1]][key] for row in rows], rtol=1e-4)
 
 
 def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(

@@ -125,9 +125,17 @@ MISTAKES = {
         ("predict", *MODEL, "--table", "table.csv", "--space", "darts"),
         "expected rows of space darts, got nasbench",
     ),
-    "no table to write from": (
-        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
-        "predict --out: expected --table, and no architectures or --samples.",
+    "samples in a table": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--samples", 2, "--json", "--out", "x.parquet"),
+        "predict --out: expected no --samples, which --json prints.",
+    ),
+    "predictions of no table's kind": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.txt"),
+        "x.txt: expected a table ending in .parquet, .csv or .jsonl, got .txt.",
+    ),
+    "predictions of a table as JSON lines": (
+        ("predict", *MODEL, "--table", "table.csv", "--out", "x.jsonl"),
+        "x.jsonl: expected a file ending in .parquet or .csv, got .jsonl.",
     ),
     "a folder to write a table to": (
         (*STREAM, "whole.parquet", "--out", "folder.parquet"),
@@ -207,7 +215,6 @@ MISTAKES = {
         "in body.txt.",
     ),
     "an unknown space of a row": (("evaluate", *MODEL, "--table", "moon.csv"), "moon.csv, row 0: space: expected one"),
-    "no parquet": ((*STREAM, "table.csv", "--out", "x.csv"), "x.csv: expected a file ending in .parquet, got .csv."),
     "malformed row of a stream": ((*STREAM, "wrong.csv", "--out", "x.parquet"), "wrong.csv, row 2: nasbench201"),
     "a row of a stream without a space": (
         (*STREAM, "half_spaced.csv", "--out", "x.parquet"),

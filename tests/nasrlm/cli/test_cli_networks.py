@@ -152,18 +152,21 @@ def test_a_table_of_files_gets_their_texts(
     for name in ("here.onnx", "there/beside.onnx"):
         nasrlm("convert", *SPACE, ARCHITECTURE, "--out", name)
     Path("bad.onnx").write_bytes(b"no model")
-    files = ["here.onnx", "bad.onnx", "beside.onnx", "here.onnx"]
-    labels = pd.DataFrame({"file": files, "latency_ms@board": [1.5, 2.0, np.nan, 3.0]})
+    files = ["here.onnx", "bad.onnx", " beside.onnx ", "here.onnx", "absent.onnx", "absent.onnx"]
+    labels = pd.DataFrame({"file": files, "latency_ms@board": [1.5, 2.0, np.nan, 3.0, 4.0, 5.0]})
     labels.to_csv("there/board.csv", index=False)
     status, out, told = nasrlm("convert", "--table", "there/board.csv", "--out", "labels.csv", "--json")
-    assert (status, json.loads(out)) == (0, {"rows": 3, "failed": 1})
-    assert told.endswith("1 of 3 networks failed, with reasons in labels.csv.errors.jsonl\n")
+    assert (status, json.loads(out)) == (0, {"rows": 3, "failed": 2})
+    assert told.endswith("2 of 4 networks failed, with reasons in labels.csv.errors.jsonl\n")
+    listed = [json.loads(line) for line in Path("labels.csv.errors.jsonl").read_text().splitlines()]
+    assert [row["file"] for row in listed] == ["absent.onnx", "bad.onnx"]
+    assert "there/board.csv, row 4: expected a file" in listed[0]["reason"]
     text = to_onnx_text(space, space.parse(ARCHITECTURE))
-    expected = labels.drop(index=1).assign(text=text).reset_index(drop=True)
+    expected = labels.drop(index=[1, 4, 5]).assign(text=text).reset_index(drop=True)
     pd.testing.assert_frame_equal(pd.read_csv("labels.csv"), expected)
     pd.read_csv("labels.csv").drop(columns="latency_ms@board").to_csv("texts.csv", index=False)
     assert answers("predict", "--table", "texts.csv", "--out", "predicted.parquet")["rows"] == 3
-    assert pd.read_parquet("predicted.parquet")["file"].tolist() == ["here.onnx", "beside.onnx", "here.onnx"]
+    assert pd.read_parquet("predicted.parquet")["file"].tolist() == ["here.onnx", " beside.onnx ", "here.onnx"]
     nasrlm("convert", "--table", "there/board.csv", "--space", "mine", "--out", "labels.parquet")
     assert set(pd.read_parquet("labels.parquet")["space"]) == {"mine"}
 
@@ -171,7 +174,8 @@ def test_a_table_of_files_gets_their_texts(
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([{"file": "none.onnx"}], [], "none.onnx: expected an ONNX model, got no such file."),
+        ([{"file": "none.onnx"}], [], "t.jsonl, row 0: expected a file, got 'none.onnx', which does not exist."),
+        ([{"file": "a"}, {"file": "b"}, {"file": "a"}], [], "All 2 files are missing."),
         (
             [{"file": "a.onnx"}, {"latency_ms@board": 1}],
             [],
@@ -179,6 +183,7 @@ def test_a_table_of_files_gets_their_texts(
         ),
         ([{"file": "a.onnx"}], ["--workers", 2], "--workers: expected architectures with it, got files."),
         ([{"files": "a.onnx"}], [], "t.jsonl: expected a column architecture, got files."),
+        ([{" File": "a.onnx"}], [], "Is ' File' meant for file?"),
         ([{"file": "a.onnx"}], ["x.onnx"], "convert --table: expected --out and no architecture."),
         ([{"file": "bad.onnx"}], [], "bad.onnx: expected "),
     ],

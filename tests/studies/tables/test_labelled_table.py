@@ -12,7 +12,7 @@ from converters.tables.batches import open_table
 from nasrlm.examples import Examples
 from nasrlm.files import to_json, write_table
 from studies.tables.files import label_columns, objective_columns, read_table
-from studies.tables.rows import read_rows, row_names
+from studies.tables.rows import read_rows, require_labels, row_names
 from tests.nasrlm.scenes import FRAME
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -152,6 +152,13 @@ def test_a_column_that_is_no_objective_is_refused() -> None:
     expected = r"objective: expected metric_unit@context, got 'a@b@c'.* or name the objectives to learn\."
     with pytest.raises(ValueError, match=expected):
         objective_columns(FRAME.assign(**{"a@b@c": 1.0}))
+
+
+def test_a_header_that_is_no_objective_is_shown_where_labels_are_missing() -> None:
+    frame = pd.DataFrame({"architecture": ["a"], "latency (ms)": ["1 ms"]})
+    expected = r"t\.csv: expected a column latency_ms@mine, got no labels, but columns architecture, latency \(ms\)\."
+    with pytest.raises(ValueError, match=expected):
+        require_labels([frame], [Path("t.csv")], ["latency_ms@mine"])
 
 
 def test_a_missing_table_is_refused(path: Path) -> None:
