@@ -62,22 +62,22 @@ def convert_listed(table: Path, space: str | None, input_shape: Sequence[str] | 
     files = [_found(table, row, name) for row, name in enumerate(frame[FILE])]
     if not files:
         raise ValueError(f"{table}: expected rows, got none.")
-    numbers = {file: row for row, file in reversed([*enumerate(files)])}  # of the first row with each
+    different = list(dict.fromkeys(files))
     missing = {
-        file: f"{table}, row {numbers[file]}: expected a file, got {file!r}, which does not exist."
-        for file in dict.fromkeys(files)
+        file: f"{table}, row {files.index(file)}: expected a file, got {file!r}, which does not exist."
+        for file in different
         if kind_of(file) is not Kind.MODULE and not Path(file).is_file()
     }
-    if len(missing) == len(numbers):
+    if len(missing) == len(different):
         more = f" All {len(missing):,} files are missing." if len(missing) > 1 else ""
         raise ValueError(f"{missing[files[0]]}{more}")
-    inputs = read_inputs([file for file in dict.fromkeys(files) if file not in missing], None, space, input_shape)
+    inputs = read_inputs([file for file in different if file not in missing], None, space, input_shape)
     texts = dict(zip(inputs.names, inputs.texts, strict=True))
     converted = [file in texts for file in files]
     kept = frame[converted].assign(**{TEXT: [texts[file] for file in files if file in texts]})
     if space is not None and "space" not in kept:
         kept["space"] = space
-    _write(kept, {**missing, **inputs.failed}, len(numbers), out, json=json)
+    _write(kept, {**missing, **inputs.failed}, len(different), out, json=json)
 
 
 def _found(table: Path, row: int, name: object) -> str:
