@@ -169,6 +169,8 @@ def read_text(given: str, shapes: Sequence[Shape] | None = None) -> str:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
+    if not text.strip():
+        raise ValueError(f"{path}: expected text, got an empty file.")
     text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds
     if kind is Kind.ONNX_TEXT:
         try:

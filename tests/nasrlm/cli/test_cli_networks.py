@@ -143,6 +143,17 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(
     assert told.endswith(" All 2 networks failed.\n")
 
 
+def test_an_empty_file_does_not_stop_the_others(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.txt").write_text("Conv3\n")
+    Path("empty.txt").write_text("\n")
+    status, out, told = nasrlm("predict", "empty.txt", "good.txt", "--checkpoint", checkpoint_folder, "--json")
+    assert (status, [row["architecture"] for row in json.loads(out)]) == (0, ["good.txt"])
+    assert "nasrlm: left out: empty.txt: expected text, got an empty file.\n" in told
+
+
 def test_a_table_of_files_gets_their_texts(
     answers: Any, nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
