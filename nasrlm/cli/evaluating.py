@@ -48,10 +48,10 @@ def evaluate_on_tables(
     examples = Examples.of_tables(frames, tables, texts_of_tables(frames, tables, progress=True), known)
     result = evaluate(predictor, examples, progress=True)
     answered = {name for of_space in result.quality.values() for name in of_space}
-    for of_space, qualities in result.quality.items():
-        warn_of_guesses(predictor, [of_space], list(qualities))
     if unlabelled := [name for name in wanted if name not in answered]:
         raise ValueError(f"{named(tables)}: expected two labels or more of {', '.join(unlabelled)}, got fewer.")
+    for name, of_space in result.quality.items():
+        warn_of_guesses(predictor, [name], list(of_space))
     return result, [name for name in labels if name not in answered]
 
 

@@ -62,12 +62,10 @@ def convert_listed(table: Path, space: str | None, input_shape: Sequence[str] | 
     files = [_found(table, row, name) for row, name in enumerate(frame[FILE])]
     if not files:
         raise ValueError(f"{table}: expected rows, got none.")
-    different = list(dict.fromkeys(files))
-    missing = {
-        file: f"{table}, row {files.index(file)}: expected a file, got {file!r}, which does not exist."
-        for file in different
-        if kind_of(file) is not Kind.MODULE and not Path(file).is_file()
-    }
+    different, missing = list(dict.fromkeys(files)), dict[str, str]()
+    for row, file in enumerate(files):
+        if file not in missing and kind_of(file) is not Kind.MODULE and not Path(file).is_file():
+            missing[file] = f"{table}, row {row}: expected a file, got {file!r}, which does not exist."
     if len(missing) == len(different):
         more = f" All {len(missing):,} files are missing." if len(missing) > 1 else ""
         raise ValueError(f"{missing[files[0]]}{more}")
