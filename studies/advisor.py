@@ -31,7 +31,7 @@ from studies.ledger import Entry, Ledger
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter
+from studies.surrogates.process_adapter import ProcessAdapter, every_network, needs_graphs
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
@@ -184,18 +184,29 @@ class Advisor(Generic[A]):
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
-    def learn_every(self, every: int, adapt: Adapt | None) -> None:
+    def learn_every(self, every: int, adapt: Adapt | None, progress: bool = False) -> None:
         """Prepare to learn after every ``every`` results, with ``adapt`` or, if None, a Gaussian process per objective.
+
+        ``progress`` shows bars on stderr if all networks of the space are read for it.
 
         Raises:
             ValueError: ``every`` is not a whole number of 1 or more.
         """
         every = checked_whole("adapt_callback: every", every, 1)
-        adapt = adapt or ProcessAdapter(self.space, self._predictor, self._learned, to_text=self.to_text)
+        adapt = adapt or self._adapter(progress)
         if self.gate.guessed:
             self._learning.predict_with(without_guesses(self._predictor, self.gate.guessed))
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
+
+    def _adapter(self, progress: bool) -> ProcessAdapter[A]:
+        networks, config = None, self._config(0)
+        # Where twins count once, architectures to check may be other twins than those that would be read.
+        if config.twins == "apart" and needs_graphs(self.space):
+            networks = functools.partial(every_network, config, self.space, None, progress=progress)
+        return ProcessAdapter(
+            self.space, self._predictor, self._learned, to_text=self.to_text, networks=networks, progress=progress
+        )
 
     def warn_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""

@@ -9,6 +9,7 @@ from spaces import SearchSpace
 A = TypeVar("A", bound=Hashable)
 
 LARGEST_SPACE = 1_000_000  # architectures to enumerate; some ten thousand are fast
+MOST_LOOKED_AT = 20_000  # most architectures to convert and predict all without being asked to; takes minutes
 
 
 def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:

@@ -13,7 +13,7 @@ import numpy as np
 from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
-from studies.all_architectures import every_architecture
+from studies.all_architectures import MOST_LOOKED_AT, every_architecture
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
@@ -34,7 +34,6 @@ A = TypeVar("A", bound=Hashable)
 MOST_DRAWS = 20  # batches to draw where constraints forbid networks
 SHORTLIST = 64  # candidates to sample: those with the largest expected improvement from the quantiles LIKELY
 SHORTLIST_OF_ALL = 200  # the same if every architecture is a candidate
-MOST_LOOKED_AT = 20_000  # most known architectures to predict all when an engine finds no new ones; takes minutes
 LIKELY = (0.05, 0.5, 0.95)  # quantiles that rank candidates; samples are clipped to the outer two
 
 

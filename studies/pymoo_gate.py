@@ -202,7 +202,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 "constraints."
             )
 
-    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
+    def adapt_callback(
+        self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = False
+    ) -> Callable[[Algorithm], None]:
         """Return a callback for ``minimize`` with which the model learns after a generation from the results so far.
 
         Objectives that the model does not know, such as the latency of your own device, are learned too; until then
@@ -212,8 +214,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             every: evaluated rows after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
+            progress: show bars on stderr where learning takes minutes: where a cost that the model does not know is
+                first learned in a space like NAS-Bench-201, from the graphs of all its networks.
         """
-        self._advisor.learn_every(every, adapt)
+        self._advisor.learn_every(every, adapt, progress)
         return self._learn_from_results
 
     def _learn_from_results(self, algorithm: Algorithm) -> None:
