@@ -28,7 +28,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.search_curves import Curves, curve_of, draw, table_of
-from benchmarks.search_methods import ALONE, Method, SearchTask, guided
+from benchmarks.search_methods import ALONE, Method, SearchTask, gated, guided
 from converters import to_measured_text
 from nasrlm.files import file_digest
 from nasrlm.json_lines import append_line, finished_lines
@@ -36,7 +36,7 @@ from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter, every_network
+from studies.surrogates.process_adapter import ProcessAdapter, every_network, needs_graphs
 from studies.truth import true_labels
 
 GOALS = {
@@ -46,6 +46,7 @@ GOALS = {
     "mnasnet": ("max:proxy_accuracy@imagenet", "min:latency_ms@zcu102", "max:throughput_ips@a100"),
 }
 RESULTS_FILE = "results.jsonl"
+GATE = " gate"  # at the end of a method's name: a study of one's own with the gate, instead of a guided search
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Config:
         tables: folder of SPACE.parquet.
         out: folder of the results.
         spaces: names in GOALS.
-        methods: names in ALONE or of checkpoints; all if empty.
+        methods: names in ALONE or of checkpoints; all if empty. NAME and ``GATE`` is a study of one's own with the
+            gate and the checkpoint NAME.
         checkpoints: folders of checkpoints by the name of their method; "" is the released one.
         seeds: number of seeds of each method, from 0.
         budget: number of real evaluations of a search.
@@ -90,9 +92,9 @@ def run(config: Config, progress: bool = False) -> Curves:
     predictors = {
         name: Predictor.from_pretrained(folder or None)
         for name, folder in config.checkpoints.items()
-        if not config.methods or name in config.methods
+        if not config.methods or not {name, name + GATE}.isdisjoint(config.methods)
     }
-    digests = {name: predictor.checkpoint.sha256 for name, predictor in predictors.items()}
+    digests = {name + of: predictor.checkpoint.sha256 for name, predictor in predictors.items() for of in ("", GATE)}
     settings = {name: _settings(config, name) for name in config.spaces}
     rows = _read(path, settings, digests)
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
@@ -149,18 +151,20 @@ def _read(
 
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
     """Return the chosen methods by name; features of networks are computed once per space for all checkpoints."""
-    methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
-    wanted = config.methods or names
+    methods, wanted = dict(ALONE), config.methods or (*ALONE, *config.checkpoints)
+    names = (*ALONE, *config.checkpoints, *(name + GATE for name in config.checkpoints))
     if unknown := [method for method in wanted if method not in names]:
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if predictors:
         space = task.table.space
-        networks = cache(partial(every_network, task.config, space, task.table.known))
+        of_table = cache(partial(every_network, task.config, space, task.table.known))
+        of_space = cache(partial(every_network, task.config, space, None)) if needs_graphs(space) else None
         to_text = TextMemory(partial(to_measured_text, space))
-        for method, of_all_spaces in predictors.items():
+        for name, of_all_spaces in predictors.items():
             predictor = of_all_spaces.of_space(space.address)
-            adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
-            methods[method] = guided(predictor, to_text, adapt)
+            adapter = partial(ProcessAdapter, space, predictor, task.config.objectives, to_text=to_text)
+            methods[name] = guided(predictor, to_text, adapter(networks=of_table))
+            methods[name + GATE] = gated(predictor, to_text, adapter(networks=of_space))
     return {method: methods[method] for method in wanted}
 
 
@@ -189,7 +193,11 @@ def main(words: Sequence[str] | None = None) -> None:
     objectives = "objectives of a single space, instead of its default ones"
     parser.add_argument("--objectives", default="", metavar="max:NAME,min:NAME", help=objectives)
     parser.add_argument(
-        "--methods", nargs="+", default=[], help=f"methods to run: some of {', '.join(ALONE)} and the names in --rlm"
+        "--methods",
+        nargs="+",
+        default=[],
+        help=f"methods to run: some of {', '.join(ALONE)} and the names in --rlm; 'NAME{GATE}' is an Optuna study with "
+        "the gate, instead of a guided search",
     )
     parser.add_argument(
         "--rlm",

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+import optuna
+from optuna.samplers import NSGAIISampler
+from optuna.trial import FrozenTrial
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils import check_random_state
@@ -30,8 +33,11 @@ from studies.folder import HISTORY_FILE
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
+from studies.optuna_gate import ParetoGate
+from studies.optuna_trials import directions
 from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
+from studies.storage.optuna_storage import quiet
 from studies.surrogates.graph_process import one_hot_genes
 from studies.surrogates.memory import SamplingPredictor
 from studies.surrogates.process_adapter import ProcessAdapter
@@ -43,6 +49,7 @@ BATCH = 10  # architectures evaluated at a time
 POPULATION = 50  # of regularised evolution
 TOURNAMENT = 10
 MUTATIONS = 8  # most mutations in a row until a child is new
+MOST_TRIALS = 50  # trials of a study for each evaluation of its budget, most of them pruned
 MEMBERS = 5  # of the ensemble
 CANDIDATES = 100  # that the ensemble chooses from
 EVERY = Guide(exhaustive=True, samples=128)  # predicts every architecture of a table
@@ -206,6 +213,38 @@ def guided(
                 config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt, figures=False
             )
             return to_losses(config.goals, Ledger.load(out / HISTORY_FILE, config).results)
+
+    return search
+
+
+def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: ProcessAdapter[A]) -> Method:
+    """Return the method of a study of one's own with a ``ParetoGate``, as README.md shows it: Optuna's default sampler.
+
+    Trials whose architecture is not in the table are pruned and cost nothing.
+    """
+
+    def search(task: SearchTask[Any], seed: int) -> FloatArray:
+        goals, budget = task.config.goals, min(task.config.trials, len(task.known))
+        gate = ParetoGate(task.table.space, list(map(str, goals)), predictor, to_text=to_text)
+        found: list[Any] = []
+
+        def objective(trial: optuna.Trial) -> list[float]:
+            architecture = gate.suggest(trial)
+            gate.check(trial, architecture)
+            if gate.space.architecture_key(architecture) not in task.known:
+                raise optuna.TrialPruned("not in the table")
+            found.append(architecture)
+            return list(map(float, task.table.evaluate([architecture]).median[0]))
+
+        def stop(study: optuna.Study, _: FrozenTrial) -> None:
+            if len(found) == budget:
+                study.stop()
+
+        learn, propose = gate.adapt_callback(BATCH, adapt=adapt), gate.enqueue_callback(BATCH // 2, seed=seed)
+        with quiet():
+            study = optuna.create_study(directions=directions(goals), sampler=NSGAIISampler(seed=seed))
+            study.optimize(objective, n_trials=MOST_TRIALS * budget, callbacks=[learn, propose, stop])
+        return task.losses(found)
 
     return search
 

@@ -1,7 +1,9 @@
 """Every method spends its budget on different architectures; curves and results are what they say."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,16 @@ import pytest
 from benchmarks import search
 from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
-from benchmarks.search_methods import ALONE, SearchTask, guided
+from benchmarks.search_methods import ALONE, Method, SearchTask, gated, guided
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.objective import to_losses
+from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
 from studies.surrogates.process_adapter import ProcessAdapter
+from tests.nasrlm.scenes import network_checkpoint
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_config, toy_table
 
 QUICK = ("random", "regularised evolution")
@@ -54,11 +58,13 @@ def test_a_small_table_is_searched_to_its_end() -> None:
         assert len(ALONE[method](task, 0)) == len(task.known)
 
 
-def test_the_model_guides() -> None:
+@pytest.mark.parametrize("method_of", [partial(guided, guide=Guide(generations=2, samples=4)), gated])
+def test_the_model_guides(method_of: Callable[..., Method]) -> None:
     task, predictor = toy_task(15), ToyPredictor(sigma=0.3)
     adapt = ProcessAdapter(SPACE, predictor, task.config.objectives, to_text=SPACE.format, pool_size=20)
-    method = guided(predictor, SPACE.format, adapt, Guide(generations=2, samples=4))
+    method = method_of(predictor, SPACE.format, adapt)
     losses = method(task, 0)
+    assert len(np.unique(losses, axis=0)) > 10
     whole = to_losses(task.config.goals, task.table.row_labels)
     random = np.mean([curve_of(ALONE["random"](task, seed), whole)[-1] for seed in range(5)])
     assert len(losses) == 15
@@ -78,6 +84,14 @@ def test_the_released_model_looks_at_every_row_of_a_table(tmp_path: Path) -> Non
     lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     assert [json.loads(line).get("checkpoint") for line in lines] == [None, Checkpoint.from_pretrained().sha256]
     assert {method: len(curve) for (_, method), (curve,) in curves.items()} == dict.fromkeys(methods, 15)
+
+
+def test_a_checkpoint_may_be_in_the_gate_of_a_study() -> None:
+    config, task = Config(Path(), Path(), methods=("rlm gate",), checkpoints={"rlm": ""}), toy_task(5)
+    predictor = Predictor(network_checkpoint())
+    assert list(search._methods(config, task, {"rlm": predictor})) == ["rlm gate"]
+    with pytest.raises(ValueError, match=r"expected methods of .*, rlm, rlm gate, got gate"):
+        search._methods(replace(config, methods=("gate",)), task, {"rlm": predictor})
 
 
 def test_curves_are_hypervolume_ratios() -> None:
