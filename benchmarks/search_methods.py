@@ -220,7 +220,8 @@ def guided(
 def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: ProcessAdapter[A]) -> Method:
     """Return the method of a study of one's own with a ``ParetoGate``, as README.md shows it: Optuna's default sampler.
 
-    Trials whose architecture is not in the table are pruned and cost nothing.
+    Trials whose architecture is not in the table are pruned and cost nothing. The method raises a ValueError if most
+    are, as where a table has a few networks of a large space.
     """
 
     def search(task: SearchTask[Any], seed: int) -> FloatArray:
@@ -244,6 +245,11 @@ def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: Proc
         with quiet():
             study = optuna.create_study(directions=directions(goals), sampler=NSGAIISampler(seed=seed))
             study.optimize(objective, n_trials=MOST_TRIALS * budget, callbacks=[learn, propose, stop])
+        if len(found) < budget:
+            raise ValueError(
+                f"gate: expected a table with most architectures of {gate.space.name}, got {len(task.known):,}, among "
+                f"which are {len(found)} of {len(study.trials):,} trials. Let the model guide a search instead."
+            )
         return task.losses(found)
 
     return search

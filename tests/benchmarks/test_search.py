@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import search
+from benchmarks import search, search_methods
 from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
 from benchmarks.search_methods import ALONE, Method, SearchTask, gated, guided
@@ -69,6 +69,17 @@ def test_the_model_guides(method_of: Callable[..., Method]) -> None:
     random = np.mean([curve_of(ALONE["random"](task, seed), whole)[-1] for seed in range(5)])
     assert len(losses) == 15
     assert curve_of(losses, whole)[-1] > random
+
+
+def test_a_gate_needs_a_table_of_most_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_methods, "MOST_TRIALS", 1)
+    task, predictor = toy_task(15), ToyPredictor(sigma=0.3)
+    task = replace(task, table=TableEvaluator(SPACE, toy_table(0.5)[:20], objectives=OBJECTIVES[:2]))
+    adapt = ProcessAdapter(SPACE, predictor, task.config.objectives, to_text=SPACE.format, pool_size=20)
+    with pytest.raises(
+        ValueError, match=r"expected a table with most architectures of toy, got \d+, among which are \d"
+    ):
+        gated(predictor, SPACE.format, adapt)(task, 0)
 
 
 def test_the_released_model_looks_at_every_row_of_a_table(tmp_path: Path) -> None:
