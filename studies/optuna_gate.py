@@ -267,7 +267,7 @@ class ParetoGate(Generic[A]):
             if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
                 self.enqueue(study, count, guide=guide, seed=seed)
 
-    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = False) -> Callback:
+    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = True) -> Callback:
         """Return a callback for ``study.optimize`` with which the model learns from the study's results.
 
         Objectives that the model does not know, such as the latency of your own device, are learned too; until then
@@ -277,8 +277,8 @@ class ParetoGate(Generic[A]):
             every: completed trials after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
-            progress: show bars on stderr where learning takes minutes: where a cost that the model does not know is
-                first learned in a space like NAS-Bench-201, from the graphs of all its networks.
+            progress: show bars on stderr where learning takes minutes: when a cost of NAS-Bench-201 that the model does
+                not know is first learned, from ten results, after features of all its networks have been computed.
         """
         self._advisor.learn_every(every, adapt, progress)
         return self._learn

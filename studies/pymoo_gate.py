@@ -203,7 +203,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             )
 
     def adapt_callback(
-        self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = False
+        self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = True
     ) -> Callable[[Algorithm], None]:
         """Return a callback for ``minimize`` with which the model learns after a generation from the results so far.
 
@@ -214,8 +214,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             every: evaluated rows after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
-            progress: show bars on stderr where learning takes minutes: where a cost that the model does not know is
-                first learned in a space like NAS-Bench-201, from the graphs of all its networks.
+            progress: show bars on stderr where learning takes minutes: when a cost of NAS-Bench-201 that the model does
+                not know is first learned, from ten results, after features of all its networks have been computed.
         """
         self._advisor.learn_every(every, adapt, progress)
         return self._learn_from_results
