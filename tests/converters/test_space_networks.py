@@ -14,6 +14,8 @@ from spaces import get_space
 from tests.converters.golden import notation
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 
 def rows(counts, seed):
     """Goldens by space: as many as ``counts`` says."""

@@ -10,6 +10,8 @@ from torch import nn
 
 from converters import OnnxModelError, module_to_onnx_text
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 
 class Deciding(nn.Module):
     """Looks at its input, at its size or at a buffer, as it is told."""

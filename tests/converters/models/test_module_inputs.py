@@ -9,6 +9,8 @@ from torch import nn
 from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics
 from converters.models.torch_module import export_module
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 
 class OfTokens(nn.Module):
     """Says itself that it takes no floats."""

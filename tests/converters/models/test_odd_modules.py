@@ -17,6 +17,8 @@ from converters import (
     to_model,
 )
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 
 class ComplexLinear(nn.Module):
     def __init__(self):

@@ -10,6 +10,8 @@ from converters.models import same_answers
 from converters.models.torch_module import export_module
 from tests.converters.models.test_torch_module import run
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 
 class Computing(nn.Module):
     """Computes what a function does, with a parameter beside it."""

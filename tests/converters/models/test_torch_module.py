@@ -25,6 +25,8 @@ from tests.converters.networks import (
     VisionTransformer,
 )
 
+pytestmark = pytest.mark.usefixtures("conversions")
+
 TINY = {
     "resnet": (lambda: ResNet((2, 2), 8, 10), (1, 3, 32, 32)),
     "mobilenet": (lambda: MobileNetV3(MOBILENET_V3_LARGE[3:8], 10), (1, 3, 32, 32)),
