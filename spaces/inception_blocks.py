@@ -120,6 +120,7 @@ def path_widths(channels: int, num_paths: int, widest: int = 0) -> tuple[int, ..
     return tuple(max(channels // (2 if path == widest else 4), MIN_CHANNELS) for path in range(num_paths))
 
 
+@lru_cache(maxsize=1 << 14)
 def internal_choices(operations: Operations, out: int) -> tuple[int, int, int]:
     """Return the internal channels that a path can have: its output channels, half or twice as many.
 

@@ -76,12 +76,13 @@ class Sequences:
 
         Source: sample_block_ops in GENNAPE, model_src/search_space/hiaml_two_path/arch_samplers.py.
         """
-        drawn = [rng.choice(self.convolutions)]
+        drawn = [self.convolutions[rng.integers(len(self.convolutions))]]
         share = len(self.supplementary) / (len(self.supplementary) + len(self.convolutions))
         for _ in range(length - 1):
             extra = rng.random() < share and all(operation in self.convolutions for operation in drawn)
-            drawn.append(rng.choice(self.supplementary if extra else self.convolutions))
-        return tuple(str(drawn[position]) for position in rng.permutation(length))
+            choices = self.supplementary if extra else self.convolutions
+            drawn.append(choices[rng.integers(len(choices))])
+        return tuple(drawn[position] for position in rng.permutation(length))
 
     def encode(self, operations: Operations) -> Genotype:
         """Return the genes of a sequence."""

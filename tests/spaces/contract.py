@@ -109,10 +109,12 @@ class SpaceContract:
     def test_mutate_reaches_every_gene(self, space, architectures):
         varied = {i for i, choices in enumerate(space.sampled_sizes) if choices > 1}
         generator, walker, seen = rng(0), architectures[0], set()
+        genes = space.encode(walker)
         for _ in range(100 * len(space.gene_sizes)):
-            before, walker = space.encode(walker), space.mutate(walker, generator)
-            seen |= {i for i, gene in enumerate(space.encode(walker)) if gene != before[i]}
-            assert all(gene < choices for gene, choices in zip(space.encode(walker), space.sampled_sizes, strict=True))
+            walker = space.mutate(walker, generator)
+            before, genes = genes, space.encode(walker)
+            seen |= {i for i, gene in enumerate(genes) if gene != before[i]}
+            assert all(gene < choices for gene, choices in zip(genes, space.sampled_sizes, strict=True))
             if seen >= varied:
                 break
         assert seen == varied
