@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
+from nasrlm.adaptation import boosted_trees, graph_network_fit
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli import main
 from nasrlm.examples import Examples
@@ -42,6 +43,13 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     fill(checkpoint_folder)
     return tmp_path
+
+
+@pytest.fixture
+def learning_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accuracies are learned by trees and graph networks of a few steps, where it does not matter how well."""
+    monkeypatch.setattr(boosted_trees, "NUM_TREES", 60)
+    monkeypatch.setattr(graph_network_fit, "STEPS", (20, 20))
 
 
 class Finished(NamedTuple):

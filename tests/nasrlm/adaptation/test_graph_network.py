@@ -20,6 +20,12 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_network_fit, "STEPS", (80, 80))
 
 
+@pytest.fixture
+def fewer_steps(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it does not matter how well networks are learned."""
+    monkeypatch.setattr(graph_network_fit, "STEPS", (20, 20))
+
+
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     rng = np.random.default_rng(0)
@@ -64,6 +70,7 @@ def test_networks_learn_how_operators_are_wired(networks: list[Operators], depth
     np.testing.assert_allclose(fitted.move(np.ones(30), other), 1 + fitted.share * (scores - 1), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("fewer_steps")
 def test_its_weights_are_numbers_of_16_bits(networks: list[Operators], depths: np.ndarray) -> None:
     fitted = FittedGraphs.fit(networks[:20], depths[:20], depths[:20])
     assert fitted is not None
@@ -81,6 +88,7 @@ def test_where_something_else_errs_less_the_others_are_not_learned(
     assert [len(known) for known, *_ in fitted] == [14 * (PARTS - 1)]  # a part is kept from it
 
 
+@pytest.mark.usefixtures("fewer_steps")
 def test_a_handful_of_labels_and_texts_of_no_network(networks: list[Operators], depths: np.ndarray) -> None:
     few = FEWEST_LABELS - 1
     assert FittedGraphs.fit(networks[:few], depths[:few], depths[:few]) is None
@@ -90,6 +98,7 @@ def test_a_handful_of_labels_and_texts_of_no_network(networks: list[Operators], 
     assert fitted.network([stranger, *networks[30:50]]).isfinite().all()
 
 
+@pytest.mark.usefixtures("fewer_steps")
 def test_the_same_is_learned_again_and_nobody_elses_chance_is_touched(
     networks: list[Operators], depths: np.ndarray
 ) -> None:

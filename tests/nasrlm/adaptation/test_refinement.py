@@ -62,7 +62,7 @@ def summing(spelling: Checkpoint, examples: Examples) -> Checkpoint:
 
 
 def test_sums_are_as_close_as_labels_and_their_intervals_hold(summing: Checkpoint) -> None:
-    rows = labelled_table(2000)[240:]
+    rows = labelled_table(640)[240:]
     prediction = Predictor(summing).of_space(SPACE.name).predict(rows["text"].tolist(), NAMES)
     for column, name in ((1, LATENCY), (2, THROUGHPUT)):
         labels = rows[name].to_numpy()

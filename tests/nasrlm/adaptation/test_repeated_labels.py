@@ -48,6 +48,7 @@ def test_copies_of_a_label_are_the_label() -> None:
         np.testing.assert_array_equal(means[:, 0], labels)
 
 
+@pytest.mark.usefixtures("learning_little")
 @pytest.mark.filterwarnings("ignore:adapt. expected labels of .* that differ")
 def test_spellings_of_a_network_that_share_a_label_tell_once(checkpoint: Checkpoint) -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)

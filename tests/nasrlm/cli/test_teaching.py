@@ -71,6 +71,7 @@ def test_networks_of_valid_and_test_rows_among_those_drawn_are_told(
         assert nasrlm("teach", "--table", table, *words).status == 0
 
 
+@pytest.mark.usefixtures("learning_little")
 @pytest.mark.parametrize(("name", "low", "high"), [(COST, 0.0, 1.0), ("accuracy@near", 99.0, 100.0)])
 def test_what_is_expected_is_what_tables_may_hold(
     name: str, low: float, high: float, labelled: Path, tmp_path: Path, nasrlm: CommandLine
