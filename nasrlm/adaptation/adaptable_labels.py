@@ -41,8 +41,7 @@ def labelled_rows(pool: Pool, objective: str, labels: FloatArray, names: Sequenc
     if not 2 <= len(known) <= MOST_LABELS:
         advice = " Leave some out, or train a separate model." if len(known) > MOST_LABELS else ""
         raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
-    if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
-        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
+    check_sizes(objective, labels[known])
     wanted = Objective.parse(objective)
     beyond = labels[known][~wanted.allows(labels[known])]
     if len(beyond):
@@ -55,6 +54,22 @@ def labelled_rows(pool: Pool, objective: str, labels: FloatArray, names: Sequenc
             f"adapt: expected labels of {objective} for different texts, got {len(known):,} for a single text."
         )
     return known
+
+
+def check_sizes(objective: str, labels: FloatArray, fewest: int | None = None) -> None:
+    """Check the sizes of labels before anything is computed from them.
+
+    Args:
+        objective: of the labels, for the message.
+        labels: (n,), NaN where there is none.
+        fewest: number of labels that will be learned, if they are not chosen yet; then so many must be small enough.
+
+    Raises:
+        ValueError: labels are too large to be learned.
+    """
+    sizes = np.abs(labels[np.isfinite(labels)])
+    if np.count_nonzero(sizes <= MAX_LABEL) < (len(sizes) if fewest is None else min(fewest, len(sizes))):
+        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {sizes.max():g}.")
 
 
 def warn_of_labels(objective: str, labels: FloatArray) -> None:

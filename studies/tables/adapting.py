@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation.adapt import adapt
-from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, without_strays
+from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, check_sizes, without_strays
 from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.adaptation.repeated_labels import mean_labels
 from nasrlm.arguments import check_flag, checked_whole
@@ -235,11 +235,13 @@ def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Gene
     """Return rows for the pool, one per network, and the number of labelled ones to learn from.
 
     Raises:
-        ValueError: the tables have too few labels.
+        ValueError: the tables have too few labels, or so many are too large that some of those are learned for sure.
     """
     frame = _one_a_network(measured, config.objectives)
     labelled = _labelled(frame, config)
     wanted = _count(frame, int(labelled.sum()), config)
+    for name in config.objectives:  # before thousands of texts are converted and predicted
+        check_sizes(name, frame[name][labelled].to_numpy(dtype=np.float64, na_value=np.nan), wanted)
     return frame.iloc[_pool_rows(labelled, wanted, wanted + config.pool, rng)], wanted
 
 

@@ -1,11 +1,9 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
-import warnings
 from collections import defaultdict
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ from scipy.stats import spearmanr
 
 from converters import to_onnx_text
 from nasrlm.adaptation.adapt import adapt
-from nasrlm.adaptation.adaptable_labels import without_strays
 from nasrlm.adaptation.boosted_trees import expected_by_trees
 from nasrlm.adaptation.graph_network_fit import FittedGraphs
 from nasrlm.adaptation.group_process import GroupProcess
@@ -29,7 +26,7 @@ from nasrlm.model.graph_network import GraphNetwork
 from nasrlm.model.readout import GRID
 from nasrlm.predictor import Predictor
 from nasrlm.text.counts import NUM_COUNTS
-from nasrlm.text.row_counts import WHOLE, row_counts
+from nasrlm.text.row_counts import WHOLE, RowCounts, row_counts
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
 from spaces import get_space
@@ -165,6 +162,7 @@ def test_labels_that_cannot_be_are_refused(checkpoint: Checkpoint, objective: st
         adapt(checkpoint, pool, objective, np.array([1.0, 2.0, beyond, np.nan]))
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
     texts = layer_table(40, seed=2)["text"].tolist()
     labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)
@@ -175,6 +173,7 @@ def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
     assert trained.objectives == OBJECTIVES
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_two_new_objectives_are_kept_by_files_engines_and_further_training(trained: Checkpoint, tmp_path: Path) -> None:
     table = layer_table(60, seed=3)
     pool = make_pool(trained, table["text"].tolist())
@@ -225,6 +224,7 @@ def test_a_readout_of_no_objective_is_refused(trained: Checkpoint, tmp_path: Pat
         Checkpoint.from_pretrained(tmp_path)
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_graph_networks_come_and_go_with_the_accuracies_that_they_belong_to(
     trained: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,24 +249,36 @@ def test_graph_networks_come_and_go_with_the_accuracies_that_they_belong_to(
             Checkpoint.from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("name", [NEW, "throughput_ips@new"])
-def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(
-    trained: Checkpoint, tmp_path: Path, name: str
-) -> None:
+@pytest.fixture(scope="module")
+def added_up(trained: Checkpoint) -> tuple[Pool, np.ndarray, list[RowCounts], str]:
+    """160 networks, what their rows cost together, the rows of each, and a network of another space."""
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
     texts = [to_onnx_text(space, space.sample(rng)) for _ in range(160)]
     cost_of: dict[int, float] = defaultdict(lambda: float(rng.uniform(0.1, 2.0)))
-    counts = [row_counts(text).by_row for text in texts]
-    *_, kind = counts[0]  # the same of all
+    counts = [row_counts(text) for text in texts]
+    *_, kind = counts[0].by_row  # the same of all
     cost_of |= {WHOLE: cost_of[WHOLE], kind: 0.0}
-    true = np.array([sum(count * cost_of[row] for row, count in text.items()) for text in counts])
+    true = np.array([sum(count * cost_of[row] for row, count in text.by_row.items()) for text in counts])
+    unheard = to_onnx_text(get_space("nasbench101"), get_space("nasbench101").sample(rng))
+    return make_pool(trained, texts), true, counts, unheard
+
+
+@pytest.mark.usefixtures("learning_little")
+@pytest.mark.parametrize("name", [NEW, "throughput_ips@new"])
+def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(
+    trained: Checkpoint,
+    added_up: tuple[Pool, np.ndarray, list[RowCounts], str],
+    tmp_path: Path,
+    name: str,
+) -> None:
+    pool, true, counts, unheard = added_up
     true = true if name == NEW else 1000 / true
-    pool = make_pool(trained, texts)
+    texts = pool.texts
     few, enough = (adapt(trained, pool, name, np.where(np.arange(160) < count, true, np.nan)) for count in (20, 80))
     assert [x.model.config.num_sum_rows > 0 for x in (few, enough)] == [False, True]
     prediction = Predictor(enough).predict(texts[80:], [name])
-    labelled = {row for text in texts[:80] for row in row_counts(text).by_row}
-    told = np.array([set(row_counts(text).by_row) <= labelled for text in texts[80:]])
+    labelled = {row for text in counts[:80] for row in text.by_row}
+    told = np.array([set(text.by_row) <= labelled for text in counts[80:]])
     assert 70 < told.sum() < 80
     errors = np.abs(prediction.median[:, 0] / true[80:] - 1)
     assert np.median(errors) < 1e-5
@@ -277,7 +289,6 @@ def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(
     of_few = Predictor(few).predict(texts[80:], [name])
     assert np.abs(of_few.median[:, 0] - true[80:]).mean() > 0.01 * true.std()
 
-    unheard = to_onnx_text(get_space("nasbench101"), get_space("nasbench101").sample(rng))
     adapted = adapt(enough, pool, "accuracy@a", np.where(np.arange(160) < 12, 70 + np.arange(160) / 8, np.nan))
     adapted.save_pretrained(tmp_path)
     for answering in (adapted, Checkpoint.from_pretrained(tmp_path)):  # beside one that adds nothing up
@@ -310,6 +321,7 @@ def test_what_was_adapted_foresees_no_label_of_its_own(trained: Checkpoint) -> N
     np.testing.assert_allclose(*answers, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_an_accuracy_adapted_anew_goes_by_no_other_accuracy_however_often(checkpoint: Checkpoint) -> None:
     rng = np.random.default_rng(0)
     texts = drawn_texts("nasbench201", 40, rng)
@@ -362,38 +374,3 @@ def test_a_pool_is_of_texts_in_their_order(trained: Checkpoint) -> None:
         make_pool(trained, [])
     with pytest.raises(ValueError, match=r"adapt: expected numbers as labels of latency_ms@unheard, got \['x', 'x'"):
         adapt(trained, pool, NEW, ["x"] * 6)  # type: ignore[arg-type]
-
-
-def test_labels_that_are_all_equal_are_told(checkpoint: Checkpoint) -> None:
-    pool = make_pool(checkpoint, layer_table(12)["text"].tolist())
-    labels = np.where(np.arange(12) < 5, 7.0, np.nan)
-    for name in ("latency_ms@new", "accuracy@new"):
-        with pytest.warns(
-            UserWarning, match=f"adapt: expected labels of {name} that differ, got 5 times 7: no ranking"
-        ):
-            adapt(checkpoint, pool, name, labels)
-
-
-def test_accuracies_that_look_like_fractions_are_told(checkpoint: Checkpoint) -> None:
-    pool = make_pool(checkpoint, layer_table(12)["text"].tolist())
-    labels = np.linspace(0.5, 0.93, 12)
-    with pytest.warns(UserWarning, match=r"percent, 0 to 100, as labels of accuracy@new, got none above 0\.93\."):
-        adapt(checkpoint, pool, "accuracy@new", labels)
-    with warnings.catch_warnings(action="error"):
-        adapt(checkpoint, pool, "accuracy@new", 100 * labels)
-        adapt(checkpoint, pool, NEW, labels)
-
-
-@pytest.mark.parametrize("named", [["a"], [], ["a"] * 5])
-def test_names_are_of_the_texts(checkpoint: Checkpoint, named: list[str]) -> None:
-    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
-    for learn in (partial(adapt, checkpoint), without_strays):
-        with pytest.raises(ValueError, match=rf"adapt: expected one name per text \(4\), got {len(named)}\."):
-            learn(pool, NEW, np.arange(4.0), names=named)
-
-
-def test_more_labels_than_can_be_learned_are_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nasrlm.adaptation.adaptable_labels.MOST_LABELS", 3)
-    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
-    with pytest.raises(ValueError, match=r"expected 2 to 3 labels of latency_ms@unheard, got 4\. Leave some out, or"):
-        adapt(checkpoint, pool, NEW, np.arange(1.0, 5.0))

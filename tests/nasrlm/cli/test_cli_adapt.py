@@ -39,6 +39,7 @@ def test_the_command_names_texts_by_their_first_lines(
     assert [answer["architecture"] for answer in answers] == table["text"].tolist()
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", "valid_accuracy@cifar10"]
     labels = {"valid_accuracy@cifar10": np.linspace(20, 40, 12)}  # the tiny code ends at 99
@@ -322,6 +323,7 @@ def test_of_all_labels_none_are_chosen(
         ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
         ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
         ({"--objectives": "a delay"}, "objective: expected metric_unit@context, got 'a delay'."),
+        ({"--objectives": "delta@huge", "--samples": 3}, "adapt: expected labels of delta@huge up to 1e+30, got 1e+35"),
         (
             {"--out": "."},
             "checkpoint: expected a separate folder, got the working directory. Choose a folder inside it.",
@@ -343,7 +345,8 @@ def test_what_cannot_be_adapted_is_refused_in_a_line(
     points = ModelConfig(width=16, num_heads=2, head="mse")
     model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
     replace(checkpoint, model=model, calibration={}).save_pretrained("points")
-    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    huge = [1.0, 1e35, 1e35, np.nan, -1e35, 1e35, 1.0, 1e35]  # two can be learned, of which one is a test row
+    architecture_table(8).assign(**{"delta@huge": huge}).to_parquet(tmp_path / "table.parquet")
     options: dict[str, object] = {
         "--table": tmp_path / "table.parquet",
         "--objectives": NEW,
