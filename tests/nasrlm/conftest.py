@@ -1,6 +1,7 @@
 """Fixtures of all tests of nasrlm: one thread, one small checkpoint, and the command line as a function."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,11 +38,21 @@ def checkpoint_folder(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathF
     return folder
 
 
+@pytest.fixture(scope="session")
+def filled(checkpoint_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workplaces") / "filled"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        fill(checkpoint_folder)
+    return folder
+
+
 @pytest.fixture
-def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, filled with what is good and bad."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    fill(checkpoint_folder)
     return tmp_path
 
 

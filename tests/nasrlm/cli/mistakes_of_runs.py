@@ -56,11 +56,11 @@ MISTAKES_OF_RUNS = {
         "file: expected a folder that can be written, got Not a directory. Choose another.",
     ),
     "an evaluator that exits": (
-        (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
+        (*SEARCH, GOALS, "--evaluator", "own_networks:exit_", "--generations", 1),
         "evaluator own_networks:exit_: expected a result for |",
     ),
     "an evaluator that is cancelled": (
-        (*SEARCH, GOALS, "--evaluator", "own_networks:cancelled"),
+        (*SEARCH, GOALS, "--evaluator", "own_networks:cancelled", "--generations", 1),
         "evaluator own_networks:cancelled: expected a result for |",
     ),
     "another split": (
@@ -68,7 +68,7 @@ MISTAKES_OF_RUNS = {
         "column split: expected train, valid, test or an empty value",
     ),
     "an evaluator that fails": (
-        (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
+        (*SEARCH, GOALS, "--evaluator", "own_networks:fail", "--generations", 1),
         "evaluator own_networks:fail: expected a result for |",
     ),
     "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
