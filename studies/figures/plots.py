@@ -27,6 +27,7 @@ from studies.loaded_study import LoadedStudy, load_study
 from studies.report import write_front
 
 CELLS = 5  # front members whose cells are drawn
+DPI = 150  # of files
 
 
 def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path, ...]:
@@ -154,7 +155,7 @@ def _made(folder: Path | str) -> Path:
 
 def _write(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
+    figure.savefig(buffer, format="png", dpi=DPI)
     write_atomically(path, buffer.getvalue())
 
 

@@ -13,6 +13,7 @@ import pytest
 from optuna.exceptions import ExperimentalWarning
 
 from nasrlm.cli import main
+from tests.nasrlm.conftest import learning_little  # noqa: F401
 from tests.nasrlm.scenes import network_checkpoint
 from tests.studies.search_verb import Search
 

@@ -15,6 +15,8 @@ from studies.loaded_study import load_study
 from studies.search import search
 from tests.studies.scenes import ToyEvaluator, ToySpace, toy_config
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 
 def test_violations_are_shares_of_the_bound() -> None:
     at_most = Constraint.parse("latency_ms@pixel3<=10")

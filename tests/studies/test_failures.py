@@ -17,6 +17,8 @@ from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture
 from tests.studies.scenes import SPACE, Row, ToyResults
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 QUICK = Guide(generations=3, samples=8)
 
 

@@ -12,6 +12,8 @@ from studies.storage.locks import open_locks
 from studies.storage.optuna_storage import open_storage
 from tests.studies.search_verb import FUNCTION, GOALS, NOTATIONS, Search
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 ALL_FIXED = ("--space", "--checkpoint", "--trials", "--population", "--generations", "--batch")
 
 

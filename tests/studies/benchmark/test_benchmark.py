@@ -325,6 +325,7 @@ def _tau(task: Task, scores: np.ndarray) -> float:
     return float(kendalltau(scores, task.truth).statistic)
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_adapted_models_read_a_table_once_and_learn_from_as_many_labels(
     task: Task,
     checkpoint_folder: Path,  # noqa: F811

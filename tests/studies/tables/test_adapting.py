@@ -128,6 +128,7 @@ def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: st
         AdaptConfig(**{"tables": ["table.csv"], "objectives": [NEW], **changes})
 
 
+@pytest.mark.usefixtures("learning_little")
 def test_accuracies_that_look_like_fractions_are_told_once(tmp_path: Path) -> None:
     table = architecture_table(40)
     table.assign(**{"accuracy@new": np.linspace(0.1, 0.9, 40)}).to_csv(tmp_path / "t.csv", index=False)
