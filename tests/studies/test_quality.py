@@ -15,6 +15,7 @@ GOALS = ["max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegp
 
 
 @pytest.mark.shared
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.skipif(not TABLE.exists(), reason=f"needs {TABLE}")
 @pytest.mark.parametrize("engine", list(SAMPLERS))
 def test_a_thousand_evaluations_reach_the_front(engine: str, tmp_path: Path) -> None:
