@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -11,23 +10,9 @@ from pathlib import Path
 import pytest
 
 from converters.engines import AHEAD, map_in_order, num_workers
+from tests.converters.tasks import double, end, sleep
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def double(number: int) -> int:
-    return 2 * number
-
-
-def sleep(seconds: int) -> int:
-    time.sleep(seconds)
-    return seconds
-
-
-def end(number: int) -> int:
-    if number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -63,7 +48,7 @@ SCRIPT = """
 import multiprocessing, sys
 multiprocessing.set_start_method(sys.argv[1], force=True)
 from converters.engines import map_in_order
-from tests.converters.test_engines import double, end
+from tests.converters.tasks import double, end
 
 def own(number):
     return 3 * number
