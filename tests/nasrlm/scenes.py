@@ -1,5 +1,7 @@
 """Tiny models, texts and tables for the tests of nasrlm."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import torch
@@ -106,10 +108,15 @@ def drawn_texts(name: str, count: int, rng: np.random.Generator) -> list[str]:
     return list(dict.fromkeys(to_onnx_text(space, space.sample(rng)) for _ in range(count)))
 
 
+@cache
+def _network_tokenizer() -> TextTokenizer:
+    texts = drawn_texts("nasbench201", 20, np.random.default_rng(0))
+    return TextTokenizer.train(texts, vocabulary_size=1024)
+
+
 def network_checkpoint() -> Checkpoint:
     """A random model with a tokenizer of NAS-Bench-201 texts."""
-    texts = drawn_texts("nasbench201", 20, np.random.default_rng(0))
-    tokenizer = TextTokenizer.train(texts, vocabulary_size=1024)
+    tokenizer = _network_tokenizer()
     model = tiny_model(vocabulary_size=tokenizer.vocabulary_size)
     grid = [round(0.01 * level, 2) for level in range(1, 100)]
     return Checkpoint(model, tokenizer, OBJECTIVES, {OBJECTIVES[0]: grid}, {"steps": 0})
