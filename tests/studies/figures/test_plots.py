@@ -174,7 +174,7 @@ def test_notations_of_digits_are_known_by_their_front(tmp_path: Path) -> None:
     values = {"accuracy@toy": np.arange(8.0), "latency_ms@toy": np.arange(8.0) + 1}
     table = pd.DataFrame({"architecture": list(map(space.format, rows)), **values})
     truth = TableEvaluator(space, table, objectives=OBJECTIVES[:2])
-    config = toy_config(space=space.name, trials=4)
+    config = toy_config(space=space.name, trials=8, warm_start=table["architecture"].tolist())  # else most are unknown
     result = search(config, space, truth, tmp_path, truth=truth)
     assert known_values(tmp_path, config)[2] == [row["architecture"] for row in result.front]
 
