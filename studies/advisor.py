@@ -21,6 +21,7 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import check_name, opened
+from studies.all_architectures import MOST_LOOKED_AT
 from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint, hard
@@ -31,7 +32,7 @@ from studies.ledger import Entry, Ledger
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter, every_network, needs_graphs
+from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, every_network
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
@@ -184,29 +185,43 @@ class Advisor(Generic[A]):
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
-    def learn_every(self, every: int, adapt: Adapt | None, progress: bool = False) -> None:
+    def learn_every(self, every: int, adapt: Adapt | None, *, graphs: bool = False, progress: bool = False) -> None:
         """Prepare to learn after every ``every`` results, with ``adapt`` or, if None, a Gaussian process per objective.
 
-        ``progress`` shows bars on stderr if all networks of the space are read for it.
+        Args:
+            every: number of results.
+            adapt: returns a better predictor, given a table of results.
+            graphs: learn unknown objectives from the graphs of all networks instead of from texts.
+            progress: show bars on stderr while the networks are read.
 
         Raises:
-            ValueError: ``every`` is not a whole number of 1 or more.
+            ValueError: ``every`` is not a whole number of 1 or more; or the space is too large for ``graphs``, or
+                ``adapt`` is given too.
         """
         every = checked_whole("adapt_callback: every", every, 1)
-        adapt = adapt or self._adapter(progress)
+        if graphs and adapt:
+            raise ValueError("adapt_callback: expected graphs or adapt, got both. Leave one out.")
+        adapt = adapt or ProcessAdapter(
+            self.space,
+            self._predictor,
+            self._learned,
+            to_text=self.to_text,
+            networks=self._networks(progress) if graphs else None,
+            progress=progress,
+        )
         if self.gate.guessed:
             self._learning.predict_with(without_guesses(self._predictor, self.gate.guessed))
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
 
-    def _adapter(self, progress: bool) -> ProcessAdapter[A]:
-        networks, config = None, self._config(0)
-        # Where twins count once, architectures to check may be other twins than those that would be read.
-        if config.twins == "apart" and needs_graphs(self.space):
-            networks = functools.partial(every_network, config, self.space, None, progress=progress)
-        return ProcessAdapter(
-            self.space, self._predictor, self._learned, to_text=self.to_text, networks=networks, progress=progress
-        )
+    def _networks(self, progress: bool) -> Callable[[], NetworkFeatures[A]]:
+        if self.space.size > MOST_LOOKED_AT:
+            raise ValueError(
+                f"adapt_callback: graphs: expected a space of at most {MOST_LOOKED_AT:,} architectures, got "
+                f"{self.space.name} with {self.space.size:.2g}."
+            )
+        config = replace(self._config(0), twins="apart")  # any of several twins may be checked
+        return functools.partial(every_network, config, self.space, None, progress=progress)
 
     def warn_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""

@@ -267,7 +267,9 @@ class ParetoGate(Generic[A]):
             if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
                 self.enqueue(study, count, guide=guide, seed=seed)
 
-    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = True) -> Callback:
+    def adapt_callback(
+        self, every: int = 10, *, adapt: Adapt | None = None, graphs: bool = False, progress: bool = False
+    ) -> Callback:
         """Return a callback for ``study.optimize`` with which the model learns from the study's results.
 
         Objectives that the model does not know, such as the latency of your own device, are learned too; until then
@@ -277,10 +279,16 @@ class ParetoGate(Generic[A]):
             every: completed trials after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
-            progress: show bars on stderr where learning takes minutes: when a cost of NAS-Bench-201 that the model does
-                not know is first learned, from ten results, after features of all its networks have been computed.
+            graphs: learn objectives that the model does not know from the graphs of all networks of the space, of which
+                there may be 20,000, instead of from texts. On NAS-Bench-201 this finds better fronts (see
+                ``docs/measured.md``), elsewhere it does not. It takes minutes once, when ten results are there.
+            progress: show bars on stderr while the networks are read.
+
+        Raises:
+            ValueError: ``every`` is not a whole number of 1 or more; or the space is too large for ``graphs``, or
+                ``adapt`` is given too.
         """
-        self._advisor.learn_every(every, adapt, progress)
+        self._advisor.learn_every(every, adapt, graphs=graphs, progress=progress)
         return self._learn
 
     def _learn(self, study: optuna.Study, trial: FrozenTrial) -> None:

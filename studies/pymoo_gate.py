@@ -203,7 +203,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             )
 
     def adapt_callback(
-        self, every: int = 10, *, adapt: Adapt | None = None, progress: bool = True
+        self, every: int = 10, *, adapt: Adapt | None = None, graphs: bool = False, progress: bool = False
     ) -> Callable[[Algorithm], None]:
         """Return a callback for ``minimize`` with which the model learns after a generation from the results so far.
 
@@ -214,10 +214,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             every: evaluated rows after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
-            progress: show bars on stderr where learning takes minutes: when a cost of NAS-Bench-201 that the model does
-                not know is first learned, from ten results, after features of all its networks have been computed.
+            graphs: learn objectives that the model does not know from the graphs of all networks of the space, of which
+                there may be 20,000, instead of from texts. On NAS-Bench-201 this finds better fronts (see
+                ``docs/measured.md``), elsewhere it does not. It takes minutes once, when ten results are there.
+            progress: show bars on stderr while the networks are read.
+
+        Raises:
+            ValueError: ``every`` is not a whole number of 1 or more; or the space is too large for ``graphs``, or
+                ``adapt`` is given too.
         """
-        self._advisor.learn_every(every, adapt, progress)
+        self._advisor.learn_every(every, adapt, graphs=graphs, progress=progress)
         return self._learn_from_results
 
     def _learn_from_results(self, algorithm: Algorithm) -> None:
