@@ -17,7 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter, every_network, needs_graphs
+from studies.surrogates.process_adapter import ProcessAdapter, every_network
 from studies.truth import true_labels
 
 GOALS = {
@@ -46,7 +46,8 @@ GOALS = {
     "mnasnet": ("max:proxy_accuracy@imagenet", "min:latency_ms@zcu102", "max:throughput_ips@a100"),
 }
 RESULTS_FILE = "results.jsonl"
-GATE = " gate"  # at the end of a method's name: a study of one's own with the gate, instead of a guided search
+# At the end of a method's name: a study of one's own with the gate, instead of a guided search.
+GATES = {" gate": False, " gate, graphs": True}  # whether unknown objectives are learned from graphs of all networks
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Config:
         tables: folder of SPACE.parquet.
         out: folder of the results.
         spaces: names in GOALS.
-        methods: names in ALONE or of checkpoints; all if empty. NAME and ``GATE`` is a study of one's own with the
-            gate and the checkpoint NAME.
+        methods: names in ALONE or of checkpoints; all if empty. A checkpoint's name and one of ``GATES`` is a study of
+            one's own.
         checkpoints: folders of checkpoints by the name of their method; "" is the released one.
         seeds: number of seeds of each method, from 0.
         budget: number of real evaluations of a search.
@@ -92,9 +93,9 @@ def run(config: Config, progress: bool = False) -> Curves:
     predictors = {
         name: Predictor.from_pretrained(folder or None)
         for name, folder in config.checkpoints.items()
-        if not config.methods or not {name, name + GATE}.isdisjoint(config.methods)
+        if not config.methods or not {name, *(name + gate for gate in GATES)}.isdisjoint(config.methods)
     }
-    digests = {name + of: predictor.checkpoint.sha256 for name, predictor in predictors.items() for of in ("", GATE)}
+    digests = {name + of: predictor.checkpoint.sha256 for name, predictor in predictors.items() for of in ("", *GATES)}
     settings = {name: _settings(config, name) for name in config.spaces}
     rows = _read(path, settings, digests)
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
@@ -152,19 +153,20 @@ def _read(
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
     """Return the chosen methods by name; features of networks are computed once per space for all checkpoints."""
     methods, wanted = dict(ALONE), config.methods or (*ALONE, *config.checkpoints)
-    names = (*ALONE, *config.checkpoints, *(name + GATE for name in config.checkpoints))
+    names = (*ALONE, *config.checkpoints, *(name + gate for name in config.checkpoints for gate in GATES))
     if unknown := [method for method in wanted if method not in names]:
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if predictors:
         space = task.table.space
         of_table = cache(partial(every_network, task.config, space, task.table.known))
-        of_space = cache(partial(every_network, task.config, space, None)) if needs_graphs(space) else None
+        of_space = cache(partial(every_network, replace(task.config, twins="apart"), space, None))
         to_text = TextMemory(partial(to_measured_text, space))
         for name, of_all_spaces in predictors.items():
             predictor = of_all_spaces.of_space(space.address)
             adapter = partial(ProcessAdapter, space, predictor, task.config.objectives, to_text=to_text)
             methods[name] = guided(predictor, to_text, adapter(networks=of_table))
-            methods[name + GATE] = gated(predictor, to_text, adapter(networks=of_space))
+            for gate, graphs in GATES.items():
+                methods[name + gate] = gated(predictor, to_text, adapter(networks=of_space if graphs else None))
     return {method: methods[method] for method in wanted}
 
 
@@ -196,8 +198,8 @@ def main(words: Sequence[str] | None = None) -> None:
         "--methods",
         nargs="+",
         default=[],
-        help=f"methods to run: some of {', '.join(ALONE)} and the names in --rlm; 'NAME{GATE}' is an Optuna study with "
-        "the gate, instead of a guided search",
+        help=f"methods to run: some of {', '.join(ALONE)} and the names in --rlm; with {' or '.join(map(repr, GATES))} "
+        "after its name, a checkpoint is in the gate of an Optuna study instead of guiding a search",
     )
     parser.add_argument(
         "--rlm",

@@ -12,18 +12,14 @@ from nasrlm.arguments import check_kind
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import opened
+from studies.all_architectures import MOST_LOOKED_AT
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, UsersFunction, as_evaluator
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.report import StudyResult
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.process_adapter import (
-    MIN_RESULTS_OF_GRAPHS,
-    ProcessAdapter,
-    every_network,
-    needs_graphs,
-)
+from studies.surrogates.process_adapter import MIN_RESULTS_OF_GRAPHS, ProcessAdapter, every_network
 
 A = TypeVar("A", bound=Hashable)
 
@@ -114,8 +110,9 @@ def search_with_model(
 def reads_all_graphs(config: SearchConfig, guide: Guide, space: SearchSpace[A], known: Sequence[A] | None) -> bool:
     """Return whether unknown objectives are learned from the graphs of all networks, instead of from texts.
 
-    Besides exhaustive searches, these are searches for which ``needs_graphs`` holds. Short ones would end before graphs
-    tell more than texts.
+    Besides exhaustive searches, these are searches of few networks that run operations whose results are unused: texts
+    do not tell what a compiler leaves of such networks. Short searches would end before graphs tell more than texts.
     """
+    few = (space.size if known is None else len(known)) <= MOST_LOOKED_AT
     is_long = config.trials >= 2 * MIN_RESULTS_OF_GRAPHS
-    return guide.exhaustive or (is_long and needs_graphs(space, known))
+    return guide.exhaustive or (space.runs_lost_operations and few and is_long)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from nasrlm.arrays import FloatArray, standardised
 from spaces import SearchSpace
-from studies.all_architectures import MOST_LOOKED_AT, every_architecture
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
@@ -36,18 +36,6 @@ NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
 
 MIN_RESULTS = 3  # fewest results of an objective to learn from
 MIN_RESULTS_OF_GRAPHS = 10  # the same for an objective that is learned from graphs
-
-
-def needs_graphs(space: SearchSpace[A], known: Sequence[A] | None = None) -> bool:
-    """Return whether unknown objectives are better learned from graphs of all networks than from texts.
-
-    These are few networks that run operations whose results are unused: texts do not tell what a compiler leaves.
-
-    Args:
-        space: the search space.
-        known: the only architectures that can be evaluated; None for all of the space.
-    """
-    return space.runs_lost_operations and (space.size if known is None else len(known)) <= MOST_LOOKED_AT
 
 
 def every_network(

@@ -101,7 +101,7 @@ def test_a_checkpoint_may_be_in_the_gate_of_a_study() -> None:
     config, task = Config(Path(), Path(), methods=("rlm gate",), checkpoints={"rlm": ""}), toy_task(5)
     predictor = Predictor(network_checkpoint())
     assert list(search._methods(config, task, {"rlm": predictor})) == ["rlm gate"]
-    with pytest.raises(ValueError, match=r"expected methods of .*, rlm, rlm gate, got gate"):
+    with pytest.raises(ValueError, match=r"expected methods of .*, rlm, rlm gate, rlm gate, graphs, got gate"):
         search._methods(replace(config, methods=("gate",)), task, {"rlm": predictor})
 
 
