@@ -241,7 +241,7 @@ def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: Proc
             if len(found) == budget:
                 study.stop()
 
-        learn, propose = gate.adapt_callback(BATCH, adapt=adapt), gate.enqueue_callback(BATCH // 2, seed=MOST_TRIALS * budget * seed)
+        learn, propose = gate.adapt_callback(BATCH, adapt=adapt), gate.enqueue_callback(BATCH // 2, seed=seed)
         with quiet():
             study = optuna.create_study(directions=directions(goals), sampler=NSGAIISampler(seed=seed))
             study.optimize(objective, n_trials=MOST_TRIALS * budget, callbacks=[learn, propose, stop])

@@ -36,6 +36,7 @@ from studies.optuna_trials import (
     recorded_number,
     recorded_predictions,
 )
+from studies.proposal import hashed_seed
 from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
 from studies.tables.rows import spelled_notation
@@ -224,7 +225,7 @@ class ParetoGate(Generic[A]):
             study: its trials were checked by this gate, or have their notation in the attribute ``architecture``.
             count: largest number of architectures.
             guide: options of the search for candidates.
-            seed: seed of the search; the number of trials is added to it.
+            seed: seed of the search, which also depends on the number of trials.
 
         Returns:
             The enqueued architectures, best first, none of which a trial has had before. None are enqueued after
@@ -242,7 +243,8 @@ class ParetoGate(Generic[A]):
         if self._unlike >= MOST_UNLIKE:
             return []
         trials = study.get_trials(deepcopy=False)
-        proposed, _ = self._advisor.propose(self._trials.tried(trials), count, guide=guide, seed=seed + len(trials))
+        seed = hashed_seed(seed, len(trials))
+        proposed, _ = self._advisor.propose(self._trials.tried(trials), count, guide=guide, seed=seed)
         # Proposing takes time, in which another worker may have enqueued the same networks.
         tried = {entry.key for entry in self._trials.tried(study.get_trials(deepcopy=False))}
         chosen = [entry for entry in proposed if entry.key not in tried]

@@ -75,7 +75,7 @@ def propose(
         predicts every architecture for each batch, pruned ones are returned for the last batch only.
     """
     config, batch = ledger.config, ledger.next_batch
-    seed = _seed(config, batch, attempt)
+    seed = hashed_seed(config.seed, batch, attempt)
     meet = [entry.feasible for entry in ledger.evaluated]
     gate = gate.with_front([entry.architecture for entry in compress(ledger.evaluated, meet)], ledger.results[meet])
     results = {entry.key: entry.real for entry in ledger.tried}
@@ -122,7 +122,7 @@ def begin(
 
     Those that ``check`` prunes are left out, unless it prunes all of ``MOST_DRAWS`` batches.
     """
-    seed = _seed(ledger.config, ledger.next_batch, attempt)
+    seed = hashed_seed(ledger.config.seed, ledger.next_batch, attempt)
     size = max(count, 2)
     inner = replace(ledger.config, trials=size, population_size=size, earlier_trials=(), seed=seed)
     problem = Problem(inner, space, evaluator, known=known)
@@ -179,9 +179,9 @@ def _search(
     load_engine(config.engine)(problem)
 
 
-def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
-    """Return the seed of one attempt at a batch, hashed so that studies with neighbouring seeds share none."""
-    return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
+def hashed_seed(*numbers: int) -> int:
+    """Return a seed made of a study's seed and other numbers, such that studies with neighbouring seeds share none."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
 def _chosen(

@@ -26,6 +26,7 @@ from studies.constraints import hard, violations
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.ledger import Entry
+from studies.proposal import hashed_seed
 from studies.surrogates.learning import Adapt
 from studies.surrogates.memory import SamplingPredictor
 
@@ -156,7 +157,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             ValueError: ``count`` is less than 1, ``seed`` is negative or no integer, or there is no front yet and the
                 gate's constraints forbid every candidate.
         """
-        seed = checked_whole("gate: seed", seed, 0) + len(self._evaluated)
+        seed = hashed_seed(checked_whole("gate: seed", seed, 0), len(self._evaluated))
         chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed)
         if not chosen:
             self._refuse_unmet(pruned)

@@ -177,6 +177,7 @@ def test_the_model_learns_from_results_and_what_it_did_not_know() -> None:
         study.optimize(objective(gate, trained), n_trials=8)
     callbacks = [gate.adapt_callback(6, adapt=adapt), gate.enqueue_callback(4, guide=Guide(generations=2, samples=4))]
     study.optimize(objective(gate, trained), n_trials=24, callbacks=callbacks)
+    study.optimize(objective(gate, trained), n_trials=20, callbacks=callbacks[:1])  # random networks are pruned
     assert [len(table) for table in tables[:2]] == [6, 12]
     assert list(tables[0].columns) == ["space", "architecture", *OBJECTIVES[:2]]
     assert tables[0]["architecture"].tolist() == [SPACE.format(row) for row in trained[:6]]
@@ -226,3 +227,13 @@ def test_without_more_words_it_learns_by_processes() -> None:
     last = study.trials[-1]
     predicted = [last.user_attrs["predicted"][name]["median"] for name in OBJECTIVES[:2]]
     np.testing.assert_allclose(predicted, true_values(SPACE.parse(last.user_attrs["architecture"]))[:2], atol=3)
+
+
+def test_studies_with_neighbouring_seeds_draw_other_networks() -> None:
+    drawn = []
+    for seed, trials in ((1, 0), (0, 1)):
+        gate, study = make_gate(predictor=ToyPredictor(objectives=OBJECTIVES[:1])), make_study("RandomSampler")
+        gate.adapt_callback(every=5)
+        study.optimize(objective(gate, []), n_trials=trials)
+        drawn.append(gate.enqueue(study, 5, seed=seed))
+    assert drawn[0] != drawn[1]
