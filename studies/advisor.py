@@ -199,7 +199,7 @@ class Advisor(Generic[A]):
                 ``adapt`` is given too.
         """
         every = checked_whole("adapt_callback: every", every, 1)
-        if graphs and adapt:
+        if graphs and adapt is not None:
             raise ValueError("adapt_callback: expected graphs or adapt, got both. Leave one out.")
         adapt = adapt or ProcessAdapter(
             self.space,
