@@ -36,7 +36,7 @@ from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.process_adapter import ProcessAdapter, every_network
+from studies.surrogates.process_adapter import ProcessAdapter, check_readable, every_network
 from studies.truth import true_labels
 
 GOALS = {
@@ -93,9 +93,9 @@ def run(config: Config, progress: bool = False) -> Curves:
     predictors = {
         name: Predictor.from_pretrained(folder or None)
         for name, folder in config.checkpoints.items()
-        if not config.methods or not {name, *(name + gate for gate in GATES)}.isdisjoint(config.methods)
+        if not config.methods or not set(_names(name)).isdisjoint(config.methods)
     }
-    digests = {name + of: predictor.checkpoint.sha256 for name, predictor in predictors.items() for of in ("", *GATES)}
+    digests = {method: predictor.checkpoint.sha256 for name, predictor in predictors.items() for method in _names(name)}
     settings = {name: _settings(config, name) for name in config.spaces}
     rows = _read(path, settings, digests)
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
@@ -153,7 +153,7 @@ def _read(
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
     """Return the chosen methods by name; features of networks are computed once per space for all checkpoints."""
     methods, wanted = dict(ALONE), config.methods or (*ALONE, *config.checkpoints)
-    names = (*ALONE, *config.checkpoints, *(name + gate for name in config.checkpoints for gate in GATES))
+    names = [*ALONE, *(method for name in config.checkpoints for method in _names(name))]
     if unknown := [method for method in wanted if method not in names]:
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if predictors:
@@ -166,8 +166,15 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
             adapter = partial(ProcessAdapter, space, predictor, task.config.objectives, to_text=to_text)
             methods[name] = guided(predictor, to_text, adapter(networks=of_table))
             for gate, graphs in GATES.items():
+                if graphs and name + gate in wanted:
+                    check_readable(space)
                 methods[name + gate] = gated(predictor, to_text, adapter(networks=of_space if graphs else None))
     return {method: methods[method] for method in wanted}
+
+
+def _names(checkpoint: str) -> list[str]:
+    """Return the names of a checkpoint's methods: guiding a search, and in the gates of studies."""
+    return [checkpoint, *(checkpoint + gate for gate in GATES)]
 
 
 def _checkpoints(pairs: Sequence[str]) -> dict[str, str]:
@@ -179,7 +186,8 @@ def _checkpoints(pairs: Sequence[str]) -> dict[str, str]:
     folders: dict[str, str] = {}
     for pair in pairs:
         name, equals, folder = pair.partition("=")
-        if not (name and equals) or name in (*ALONE, *folders):
+        taken = {*ALONE, *(method for other in folders for method in _names(other))}
+        if not (name and equals) or not taken.isdisjoint(_names(name)):
             raise ValueError(f"--rlm: expected NAME=FOLDER, the name of no other method, got {pair}.")
         folders[name] = folder
     return folders

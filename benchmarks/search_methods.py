@@ -227,15 +227,15 @@ def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: Proc
     def search(task: SearchTask[Any], seed: int) -> FloatArray:
         goals, budget = task.config.goals, min(task.config.trials, len(task.known))
         gate = ParetoGate(task.table.space, list(map(str, goals)), predictor, to_text=to_text)
-        found: list[Any] = []
+        found: list[FloatArray] = []
 
         def objective(trial: optuna.Trial) -> list[float]:
             architecture = gate.suggest(trial)
             gate.check(trial, architecture)
             if gate.space.architecture_key(architecture) not in task.known:
                 raise optuna.TrialPruned("not in the table")
-            found.append(architecture)
-            return list(map(float, task.table.evaluate([architecture]).median[0]))
+            found.append(task.table.evaluate([architecture]).median[0])
+            return list(map(float, found[-1]))
 
         def stop(study: optuna.Study, _: FrozenTrial) -> None:
             if len(found) == budget:
@@ -250,7 +250,7 @@ def gated(predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: Proc
                 f"gate: expected a table with most architectures of {gate.space.name}, got {len(task.known):,}, among "
                 f"which are {len(found)} of {len(study.trials):,} trials. Let the model guide a search instead."
             )
-        return task.losses(found)
+        return to_losses(goals, np.stack(found))
 
     return search
 

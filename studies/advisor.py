@@ -21,7 +21,6 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import check_name, opened
-from studies.all_architectures import MOST_LOOKED_AT
 from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint, hard
@@ -32,7 +31,7 @@ from studies.ledger import Entry, Ledger
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
-from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, every_network
+from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, check_readable, every_network
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
@@ -215,11 +214,7 @@ class Advisor(Generic[A]):
         self._learning.learn_by(adapt, every)
 
     def _networks(self, progress: bool) -> Callable[[], NetworkFeatures[A]]:
-        if self.space.size > MOST_LOOKED_AT:
-            raise ValueError(
-                f"adapt_callback: graphs: expected a space of at most {MOST_LOOKED_AT:,} architectures, got "
-                f"{self.space.name} with {self.space.size:.2g}."
-            )
+        check_readable(self.space)
         config = replace(self._config(0), twins="apart")  # any of several twins may be checked
         return functools.partial(every_network, config, self.space, None, progress=progress)
 

@@ -215,10 +215,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             every: evaluated rows after which the model learns again.
             adapt: returns a better predictor, given a table of results with columns space, architecture and one per
                 objective; ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
-            graphs: learn objectives that the model does not know from the graphs of all networks of the space, of which
-                there may be 20,000, instead of from texts. On NAS-Bench-201 this finds better fronts (see
-                ``docs/measured.md``), elsewhere it does not. It takes minutes once, when ten results are there.
-            progress: show bars on stderr while the networks are read.
+            graphs, progress: as of ``nasrlm.optuna.ParetoGate.adapt_callback``.
 
         Raises:
             ValueError: ``every`` is not a whole number of 1 or more; or the space is too large for ``graphs``, or

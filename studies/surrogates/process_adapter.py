@@ -19,7 +19,7 @@ import pandas as pd
 
 from nasrlm.arrays import FloatArray, standardised
 from spaces import SearchSpace
-from studies.all_architectures import every_architecture
+from studies.all_architectures import MOST_LOOKED_AT, every_architecture
 from studies.config import SearchConfig
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
@@ -36,6 +36,19 @@ NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
 
 MIN_RESULTS = 3  # fewest results of an objective to learn from
 MIN_RESULTS_OF_GRAPHS = 10  # the same for an objective that is learned from graphs
+
+
+def check_readable(space: SearchSpace[A]) -> None:
+    """Check that all architectures of a space are few enough for ``every_network``, where nothing else bounds them.
+
+    Raises:
+        ValueError: the space is too large.
+    """
+    if space.size > MOST_LOOKED_AT:
+        raise ValueError(
+            f"graphs: expected a space of at most {MOST_LOOKED_AT:,} architectures, got {space.name} with "
+            f"{space.size:.2g}. Learn from texts instead."
+        )
 
 
 def every_network(

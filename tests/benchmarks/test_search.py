@@ -18,6 +18,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
+from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
@@ -105,6 +106,16 @@ def test_a_checkpoint_may_be_in_the_gate_of_a_study() -> None:
         search._methods(replace(config, methods=("gate",)), task, {"rlm": predictor})
 
 
+def test_graphs_of_a_large_space_are_refused_before_they_are_read() -> None:
+    space = get_space("fbnet")
+    config = Config(Path(), Path(), methods=("rlm gate, graphs",), checkpoints={"rlm": ""})
+    table = pd.DataFrame({"architecture": [space.format(space.sample(np.random.default_rng(0)))], "latency_ms@a": 1.0})
+    search_config = SearchConfig("fbnet", ["min:latency_ms@a"], trials=1)  # type: ignore[arg-type]
+    task = SearchTask(search_config, TableEvaluator(space, table, objectives=["latency_ms@a"]))
+    with pytest.raises(ValueError, match=r"graphs: expected a space of at most 20,000 architectures, got fbnet"):
+        search._methods(config, task, {"rlm": Predictor(network_checkpoint())})
+
+
 def test_curves_are_hypervolume_ratios() -> None:
     rng = np.random.default_rng(0)
     whole = rng.random((50, 3))
@@ -153,6 +164,7 @@ def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     [
         (["--rlm", "folder"], "--rlm: expected NAME=FOLDER, the name of no other method, got folder."),
         (["--rlm", "a=one", "a=two"], "--rlm: expected NAME=FOLDER, the name of no other method, got a=two."),
+        (["--rlm", "a gate=one", "a=two"], "--rlm: expected NAME=FOLDER, the name of no other method, got a=two."),
         (["--rlm", "random=one"], "--rlm: expected NAME=FOLDER, the name of no other method, got random=one."),
         (["--seeds", "0"], "--seeds: expected 1 or more, got 0."),
     ],
