@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -218,10 +217,16 @@ def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="expected a database URL or a journal file"):
         search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-    config, failing = toy_config(trials=20), mock.Mock(spec=["evaluate"])
-    failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
+    config = toy_config(trials=20)
+
+    class FailingLater(ToyEvaluator):
+        def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+            if self.batches:
+                raise ValueError("later")
+            return super().evaluate(architectures)
+
     with pytest.raises(ValueError, match="later"):
-        search(config, SPACE, failing, tmp_path / "out")
+        search(config, SPACE, FailingLater(), tmp_path / "out")
     with pytest.raises(StudyError, match="expected a folder without a study"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "out")
 
