@@ -15,10 +15,12 @@ PERCENT = (0.0, 100.0)  # bounds of accuracies
 MAX_LABEL = 1e30  # so that means and deviations of labels, and their products, fit 32 bits
 
 _ACCURACIES = ("accuracy", "acc")
+_COSTS = frozenset({"latency", "energy", "params", "macs", "memory"})
+_COST_UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb")
 _NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor are objectives with a unit other than percent
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
-_UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
+_UNITS = (*_COST_UNITS, "ips", "percent")
 _WRITTEN = {"percent": "%", "us": "µs", "uj": "µJ", "mj": "mJ", "j": "J", "mw": "mW", "w": "W", "ips": "images/s"}
 _SIZES: Sequence[Mapping[str, float]] = (  # units of one quantity, in terms of a common one
     {"us": 1e-6, "ms": 1e-3, "s": 1.0},
@@ -86,7 +88,7 @@ class Objective:
         """Whether larger is better, as for accuracies and throughputs; False for latencies, None if not known."""
         if self.is_accuracy or self.is_rate:
             return True
-        return False if {"latency", "energy", "params", "macs", "memory", "error"} & _words(self.metric) else None
+        return False if (_COSTS | {"error"}) & _words(self.metric) else None
 
     @property
     def other_units(self) -> Mapping[str, float]:
@@ -98,6 +100,13 @@ class Objective:
     def is_rate(self) -> bool:
         """Whether it is a rate per second, whose reciprocal is the sum of operators' costs."""
         return "throughput" in _words(self.metric)
+
+    @property
+    def grows_with_size(self) -> bool | None:
+        """Whether larger networks usually have more of it, as of latency; False for throughputs, None if not known."""
+        if self.is_rate:
+            return False
+        return True if self.unit in _COST_UNITS or _words(self.metric) & _COSTS else None
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -23,10 +23,11 @@ An accuracy of texts that are networks, in known and unknown spaces alike:
 A cost, or any objective if the texts are no networks:
 
 - ``averaged_process``: Gaussian processes on the checkpoint's predictions and on sizes and operators of the networks,
-  averaged over the labels' noise and over what the new cost follows: one known objective, the multiply-accumulates
-  (MACs), or nothing. For an unknown space ``pool`` gives guesses a tenth of the variance, and sizes four times more.
+  averaged over the labels' noise, over their spread, and over what the new cost follows: one known objective, the
+  multiply-accumulates (MACs), or nothing. For an unknown space ``pool`` gives guesses a tenth of the variance, and
+  sizes four times more.
 - ``group_process``, if the texts are networks: counts, predictions that are no guesses, and MACs. The prediction is
-  the mean of both processes.
+  a weighted mean of both processes.
 - ``nasrlm.model.row_sum`` (30 labels or more, and more labels than rows that vary independently): the sum of what the
   rows of a text cost; a row is an operator with its attributes and place. The prediction moves towards the sum by a
   share that left-out labels decide; the sum is dropped if its share is below 0.1.

@@ -3,7 +3,7 @@
 ``nasrlm.adaptation`` lists the models that take part and when. Here they are combined:
 
 - Accuracy: mean of a Gaussian process and boosted trees, then corrected by a graph network.
-- Cost: mean of two Gaussian processes, one on the checkpoint's predictions and one on counts of the networks'
+- Cost: weighted mean of two Gaussian processes, one on the checkpoint's predictions and one on counts of the networks'
   operators (docs/log.md, 2026-11-27), then corrected by the sum of what the rows of a text cost.
 
 The combined predictions for all texts of the pool are what a readout (``nasrlm.model.readout``) learns; it needs the
@@ -44,6 +44,7 @@ from nasrlm.text.network import up_to_executed
 from nasrlm.text.row_counts import RowCounts, row_counts
 
 FEWEST_TO_SUM = 30  # labels; with fewer, the process on the checkpoint's predictions is better than a row sum
+FEW_LABELS = 10  # with so many, the process on counts of operators has half of the weight that it has with many
 SMALLEST_SHARE = 0.1  # weight of a row sum below which counting rows is not worth its time
 
 
@@ -128,7 +129,7 @@ def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp],
     scaled = scaled_labels(labels, logarithmic)
     scale = Standardised.of(scaled)
     targets = scale.forward(scaled)
-    process = pool.process_of(rows, targets)
+    process = pool.process_of(objective, rows, targets)
     table = scale.backward(GRID.numpy())
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
@@ -136,8 +137,9 @@ def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp],
     errors, deviations = process.left_out()
     if pool.counts.any():
         by_networks = _process_of_networks(pool).fit(rows, targets, Standardised(0.0, 1.0))
-        mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
-        errors = (errors + by_networks.left_out()) / 2
+        share = _share_of_networks(pool, len(rows))
+        mean = mean + share * (by_networks.expected_scores(np.arange(len(mean))) - mean)
+        errors = errors + share * (by_networks.left_out() - errors)
     averaged = None
     if logarithmic and len(rows) >= FEWEST_TO_SUM:
         counts = [row_counts(pool.texts[row]) for row in rows]
@@ -154,6 +156,13 @@ def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp],
         # In known spaces the encoder's states tell as much.
         logs_of_macs=pool.logs_of_macs if logarithmic and pool.guessed else None,
     )
+
+
+def _share_of_networks(pool: Pool, count: int) -> float:
+    """Return the weight of ``_process_of_networks`` with ``count`` labels: a half, but less with few if the space is
+    known, because the predictions of the other process tell more then (docs/log.md, 2026-11-29).
+    """
+    return 0.5 if pool.guessed else 0.5 * count / (count + FEW_LABELS)
 
 
 def _process_of_networks(pool: Pool) -> GroupProcess:

@@ -112,12 +112,11 @@ def warn_of_strays(
     Labels of equal texts are averaged. There are no strays if costs are 0 or in two units. ``what`` becomes of strays
     is told in words.
     """
-    logarithmic = not Objective.parse(objective).is_accuracy
-    if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
+    if not Objective.parse(objective).is_accuracy and (labels.min() <= 0 or groups_of_labels(labels)):
         return rows[:0]
     rows, labels = one_a_text(rows, labels)
     listed = None if names is None else items_of(names)  # a pandas Series would be indexed by its labels
-    strays = stray_labels(pool, rows, labels, logarithmic=logarithmic)
+    strays = stray_labels(pool, objective, rows, labels)
     for place, expected in strays.items():
         name = f"text {rows[place]}" if listed is None else listed[rows[place]]
         warnings.warn(

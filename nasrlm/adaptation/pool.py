@@ -25,6 +25,7 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.text.counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
+MACS = "macs@onnx"  # name of the last column of ``Pool.followed``
 NOISE = 0.03  # variance of a label's noise assumed when texts are chosen, in units of the variance of all labels
 SIZES = 0.25  # variance of the networks' sizes, in units of the variance of the predictions
 # For a space from which nothing was learned (docs/log.md, 2026-11-27):
@@ -122,14 +123,18 @@ class Pool:
         """The features by which a readout compares the texts."""
         return TextFeatures.of(torch.from_numpy(self.summaries))
 
-    def process_of(self, rows: NDArray[np.intp], targets: FloatArray) -> AveragedProcess:
+    def process_of(self, objective: str, rows: NDArray[np.intp], targets: FloatArray) -> AveragedProcess:
         """Fit a Gaussian process to labels of some texts; it predicts from ``inputs`` and ``followed`` of any texts.
 
         Args:
+            objective: name of the labels' objective.
             rows: (n,) indices of the labelled texts.
             targets: (n,) labels, with mean 0 and variance 1.
         """
-        return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares)
+        directions = np.array(
+            [*(direction_of(objective, name) for name in self.objectives), direction_of(objective, MACS)]
+        )
+        return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares, directions)
 
     def choose(self, samples: int) -> NDArray[np.intp]:
         """Return (samples,) indices of the texts whose labels are most informative about the labels of all texts.
@@ -241,6 +246,19 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     for name in objectives:
         Objective.parse(name)
+
+
+def direction_of(objective: str, followed: str) -> float:
+    """Return 1 if an objective is expected to grow with another, -1 if it is expected to shrink, 0 if neither.
+
+    Costs grow together, and so do accuracies; throughputs shrink as costs grow.
+    """
+    wanted, other = Objective.parse(objective), Objective.parse(followed)
+    if wanted.is_accuracy or other.is_accuracy:
+        return float(wanted.is_accuracy and other.is_accuracy)
+    if wanted.grows_with_size is None or other.grows_with_size is None:
+        return 0.0
+    return 1.0 if wanted.grows_with_size == other.grows_with_size else -1.0
 
 
 def is_logarithmic(objective: str, values: FloatArray) -> bool:

@@ -15,6 +15,7 @@ from nasrlm.adaptation.averaged_process import AveragedProcess
 from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, scaled_labels
 from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.objective import Objective
 
 FEWEST, MOST = 6, 300  # labels: with fewer, strays cannot be found; among more, one does little harm
 ONE_IN, MOST_STRAYS = 5, 8  # one in five labels may stray, at least one and at most eight
@@ -25,9 +26,7 @@ LEAST_GAP = 20.0  # ratio between labels in different units
 SMALL_SHARE = 0.05  # of all labels; a group up to this size, or up to the number that may stray, is no unit of its own
 
 
-def stray_labels(
-    pool: Pool, rows: NDArray[np.intp], labels: FloatArray, *, logarithmic: bool = True
-) -> Mapping[int, float]:
+def stray_labels(pool: Pool, objective: str, rows: NDArray[np.intp], labels: FloatArray) -> Mapping[int, float]:
     """Find labels ``FAR`` from their prediction by all others, if leaving them out improves the others' predictions.
 
     Strays may hide each other. So first as many labels as may stray are set apart, one at a time, always the one
@@ -38,9 +37,9 @@ def stray_labels(
 
     Args:
         pool: N texts.
+        objective: name of the labels' objective. Costs are compared by ratios, accuracies by differences.
         rows: (n,) indices of labelled texts, each once.
-        labels: (n,) their labels.
-        logarithmic: whether labels are costs above 0, which are compared by ratios; accuracies by differences.
+        labels: (n,) their labels; costs are above 0.
 
     Returns:
         The predicted value for each stray, by its index among the n labels.
@@ -49,17 +48,18 @@ def stray_labels(
     """
     if not FEWEST <= len(rows) <= MOST:
         return {}
+    logarithmic = not Objective.parse(objective).is_accuracy
     values, kept = scaled_labels(labels, logarithmic), np.ones(len(rows), dtype=np.bool_)
     least = math.log(LEAST_RATIO) if logarithmic else LEAST_DIFFERENCE
-    _, errors = _left_out(pool, rows, values)
+    _, errors = _left_out(pool, objective, rows, values)
     among_kept = errors
     for number in range(_most_strays(len(rows))):
         if number:
-            _, among_kept = _left_out(pool, rows[kept], values[kept])
+            _, among_kept = _left_out(pool, objective, rows[kept], values[kept])
         kept[np.flatnonzero(kept)[np.abs(among_kept).argmax()]] = False
     while not kept.all():
         apart = np.flatnonzero(~kept)
-        expected, usual, foreseen = _expected(pool, rows, values, kept)
+        expected, usual, foreseen = _expected(pool, objective, rows, values, kept)
         off = np.abs(values[apart] - expected)
         is_far = (off >= FAR * usual) & (off >= least)
         if is_far.all():
@@ -95,7 +95,7 @@ def _most_strays(count: int) -> int:
 
 
 def _expected(
-    pool: Pool, rows: NDArray[np.intp], values: FloatArray, kept: BoolArray
+    pool: Pool, objective: str, rows: NDArray[np.intp], values: FloatArray, kept: BoolArray
 ) -> tuple[FloatArray, FloatArray, float]:
     """Predict the m labels that are apart from the kept ones.
 
@@ -103,16 +103,18 @@ def _expected(
         (m,) predicted values, (m,) usual errors of a label, and the root mean square of the kept labels' leave-one-out
         errors.
     """
-    process, left_out = _left_out(pool, rows[kept], values[kept])
+    process, left_out = _left_out(pool, objective, rows[kept], values[kept])
     apart, scale, foreseen = rows[~kept], Standardised.of(values[kept]), _size(left_out)
     mean, deviation = process.predict(pool.inputs[apart], pool.followed[apart])
     return scale.backward(mean), np.maximum(foreseen, scale.deviation * deviation), foreseen
 
 
-def _left_out(pool: Pool, rows: NDArray[np.intp], values: FloatArray) -> tuple[AveragedProcess, FloatArray]:
+def _left_out(
+    pool: Pool, objective: str, rows: NDArray[np.intp], values: FloatArray
+) -> tuple[AveragedProcess, FloatArray]:
     """Fit a process to labels, and return it with the (n,) leave-one-out errors."""
     scale = Standardised.of(values)
-    process = pool.process_of(rows, scale.forward(values))
+    process = pool.process_of(objective, rows, scale.forward(values))
     return process, scale.deviation * process.left_out()[0]
 
 

@@ -92,6 +92,24 @@ def test_no_goal_is_doubted_where_it_is_not_known_what_is_better() -> None:
     assert Goal.parse("max:gain@x").doubt == Goal.parse("min:gain@x").doubt == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "grows"),
+    [
+        ("latency@x", True),
+        ("inference_ms@x", True),
+        ("macs@onnx", True),
+        ("power_w@x", True),
+        ("throughput_ips@x", False),
+        ("frames_ips@x", None),
+        ("error_percent@x", None),
+        ("accuracy@x", None),
+        ("gain@x", None),
+    ],
+)
+def test_costs_grow_with_the_size_of_networks(name: str, grows: bool | None) -> None:
+    assert Objective.parse(name).grows_with_size is grows
+
+
 @pytest.mark.parametrize("text", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
 def test_goals_keep_their_spelling(text: str) -> None:
     goal = Goal.parse(text)

@@ -1,5 +1,6 @@
 """Processes of few labels, averaged: as if every one were computed by itself; what is followed is found."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,7 +9,16 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from nasrlm.adaptation import averaged_process
-from nasrlm.adaptation.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, prior_covariance
+from nasrlm.adaptation.averaged_process import (
+    AGREEMENT,
+    CONSTANT,
+    FOLLOWED,
+    NOISES,
+    NONE_FOLLOWED,
+    SPREADS,
+    AveragedProcess,
+    prior_covariance,
+)
 from nasrlm.arrays import FloatArray
 
 ROWS = np.array([1, 3, 4, 8, 9])
@@ -20,42 +30,48 @@ def scene(seed: int, count: int = 12) -> tuple[FloatArray, FloatArray]:
     return rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
 
 
-def processes(features: FloatArray, known: FloatArray) -> Iterator[tuple[float, float, FloatArray]]:
-    """Prior, noise and covariance of each."""
-    alike = prior_covariance(features, features)
-    for noise, share in NOISES.items():
-        yield share * NONE_FOLLOWED, noise, alike
-        for objective in known.T:
-            together = (1 - FOLLOWED) * alike + FOLLOWED * np.outer(objective, objective)
-            yield share * (1 - NONE_FOLLOWED) / known.shape[1], noise, together
+def processes(
+    features: FloatArray, known: FloatArray, directions: FloatArray
+) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
+    """Prior, noise, mean and covariance of each."""
+    alike, expected = prior_covariance(features, features), AGREEMENT * FOLLOWED**0.5 * directions
+    for (spread, likely), (noise, share) in itertools.product(SPREADS.items(), NOISES.items()):
+        prior, nothing = likely * share, np.zeros(len(known))
+        yield prior * NONE_FOLLOWED, spread**2 * noise, nothing, spread**2 * (alike + CONSTANT)
+        for objective, slope in zip(known.T, expected, strict=True):
+            around = (1 - FOLLOWED) * alike + CONSTANT + (FOLLOWED - slope**2) * np.outer(objective, objective)
+            one = prior * (1 - NONE_FOLLOWED) / known.shape[1]
+            yield one, spread**2 * noise, spread * slope * objective, spread**2 * around
 
 
 def one_by_one(
-    features: FloatArray, known: FloatArray, rows: NDArray[np.intp], targets: FloatArray
+    features: FloatArray, known: FloatArray, rows: NDArray[np.intp], targets: FloatArray, directions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Means and deviations of all texts, by the book."""
     shares, means, variances = [], [], []
-    for prior, noise, covariance in processes(features, known):
+    for prior, noise, expected, covariance in processes(features, known, directions):
         own = covariance[np.ix_(rows, rows)] + noise * np.eye(len(rows))
         across = covariance[:, rows]
-        shares.append(prior * multivariate_normal(np.zeros(len(rows)), own).pdf(targets))
-        means.append(across @ np.linalg.solve(own, targets))
+        shares.append(prior * multivariate_normal(expected[rows], own).pdf(targets))
+        means.append(expected + across @ np.linalg.solve(own, targets - expected[rows]))
         variances.append(covariance.diagonal() + noise - (across * np.linalg.solve(own, across.T).T).sum(axis=1))
     weights = np.array(shares) / sum(shares)
     mean = weights @ np.array(means)
     return mean, np.sqrt(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))
 
 
-def test_as_every_process_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("directions", [(0.0, 0.0, 0.0), (1.0, -1.0, 0.0)])
+def test_as_every_process_by_itself(monkeypatch: pytest.MonkeyPatch, directions: tuple[float, ...]) -> None:
     monkeypatch.setattr(averaged_process, "NEGLIGIBLE", 1e-300)
     (features, known), targets = scene(0), np.random.default_rng(1).normal(size=len(ROWS))
-    process = AveragedProcess(features[ROWS], known[ROWS], targets)
-    expected = one_by_one(features, known, ROWS, targets)
+    signs = np.array(directions)
+    process = AveragedProcess(features[ROWS], known[ROWS], targets, directions=signs)
+    expected = one_by_one(features, known, ROWS, targets, signs)
     np.testing.assert_allclose(process.predict(features, known), expected, atol=1e-12)
     errors, deviations = process.left_out()
     for place, row in enumerate(ROWS):
         others = np.arange(len(ROWS)) != place
-        mean, deviation = one_by_one(features, known, ROWS[others], targets[others])
+        mean, deviation = one_by_one(features, known, ROWS[others], targets[others], signs)
         np.testing.assert_allclose(errors[place], targets[place] - mean[row], atol=1e-12)
         np.testing.assert_allclose(deviations[place], deviation[row], atol=1e-12)
 
@@ -65,7 +81,8 @@ def test_what_is_negligible_moves_nothing() -> None:
     rows = np.arange(30)
     targets = known[rows, 1] + 0.1 * np.random.default_rng(3).normal(size=30)
     process = AveragedProcess(features[rows], known[rows], targets)
-    np.testing.assert_allclose(process.predict(features, known), one_by_one(features, known, rows, targets), atol=0.01)
+    expected = one_by_one(features, known, rows, targets, np.zeros(3))
+    np.testing.assert_allclose(process.predict(features, known), expected, atol=0.01)
 
 
 def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
@@ -77,6 +94,36 @@ def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
     assert np.corrcoef(mean[10:], truth[10:])[0, 1] > 0.98
     by_all_alike = prior_covariance(known, known[rows]) @ labels
     assert np.corrcoef(by_all_alike, truth)[0, 1] < 0.7
+
+
+def test_labelled_networks_may_all_be_larger_than_others() -> None:
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(500, 12))
+    truth = known[:, 7] + 0.05 * rng.normal(size=500)
+    rows = np.flatnonzero((known[:, 7] > 0.5) & (known[:, 7] < 1.5))[:10]
+    labels = (truth[rows] - truth[rows].mean()) / truth[rows].std()
+    mean, _ = AveragedProcess(known[rows], known[rows], labels).predict(known, known)
+    assert np.corrcoef(mean, truth)[0, 1] > 0.9
+
+
+def test_an_expected_direction_helps_few_labels_and_harms_little_if_wrong() -> None:
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(500, 12))
+    truth = known[:, 7] + 0.05 * rng.normal(size=500)
+
+    def found(count: int, direction: float) -> float:
+        drawn = np.split(np.arange(8 * count), 8)
+        scaled = [(truth[rows] - truth[rows].mean()) / truth[rows].std() for rows in drawn]
+        directions = np.full(12, direction)
+        means = [
+            AveragedProcess(known[rows], known[rows], labels, directions=directions).predict(known, known)[0]
+            for rows, labels in zip(drawn, scaled, strict=True)
+        ]
+        return float(np.mean([np.corrcoef(mean, truth)[0, 1] for mean in means]))
+
+    assert found(5, 1.0) > found(5, 0.0) + 0.03
+    assert found(10, -1.0) > 0.8
+    assert found(20, -1.0) > 0.99
 
 
 def test_noise_is_told_by_labels_that_scatter() -> None:

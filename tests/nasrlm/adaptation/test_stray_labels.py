@@ -49,16 +49,16 @@ def test_labels_that_have_failed_are_found_however_many_they_are(
 ) -> None:
     labels, wrong = costs.copy(), PLACES[: len(factors)]
     labels[wrong] *= factors
-    strays = stray_labels(pool, ROWS, labels)
+    strays = stray_labels(pool, "latency_ms@mine", ROWS, labels)
     assert sorted(strays) == wrong
     assert [*strays.values()] == pytest.approx(costs[[*strays]], rel=0.2)
 
 
 def test_an_accuracy_at_chance_is_found(pool: Pool, costs: FloatArray) -> None:
     labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
-    assert stray_labels(pool, ROWS, labels, logarithmic=False) == {}
+    assert stray_labels(pool, "accuracy@mine", ROWS, labels) == {}
     labels[PLACES[:2]] = 10.0
-    strays = stray_labels(pool, ROWS, labels, logarithmic=False)
+    strays = stray_labels(pool, "accuracy@mine", ROWS, labels)
     assert sorted(strays) == PLACES[:2]
     assert all(75 < expected < 95 for expected in strays.values())
 
@@ -69,7 +69,7 @@ def test_an_accuracy_is_a_stray_where_it_is_off_by_ten_percent(
 ) -> None:
     labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
     labels[PLACES[0]] += difference
-    assert [*stray_labels(pool, ROWS, labels, logarithmic=False)] == strays
+    assert [*stray_labels(pool, "accuracy@mine", ROWS, labels)] == strays
 
 
 def test_strays_are_told_by_names_in_a_column_whatever_its_index(pool: Pool, costs: FloatArray) -> None:
@@ -89,9 +89,9 @@ def test_strays_are_told_by_names_in_a_column_whatever_its_index(pool: Pool, cos
 def test_too_few_and_too_many_labels_tell_of_none(pool: Pool, costs: FloatArray) -> None:
     labels = costs.copy()
     labels[0] = 1e9
-    assert stray_labels(pool, ROWS[: FEWEST - 1], labels[: FEWEST - 1]) == {}
+    assert stray_labels(pool, "latency_ms@mine", ROWS[: FEWEST - 1], labels[: FEWEST - 1]) == {}
     many = np.zeros(MOST + 1, dtype=np.intp)
-    assert stray_labels(pool, many, np.linspace(1, 1e9, MOST + 1)) == {}
+    assert stray_labels(pool, "latency_ms@mine", many, np.linspace(1, 1e9, MOST + 1)) == {}
 
 
 def test_labels_in_two_units_are_two_groups() -> None:
