@@ -125,21 +125,21 @@ class _Group:
         self.followed, self._noise = followed, noise
         spreads, shares = np.array([*SPREADS]), np.array([*SPREADS.values()])
         self._spreads = np.repeat(spreads, known.shape[1])
-        expected = AGREEMENT * np.sqrt(followed) * directions
-        self._expected = np.tile(expected, len(spreads))
+        expected = np.tile(AGREEMENT * np.sqrt(followed) * directions, len(spreads))  # slopes
         covariance = (1 - followed) * alike + CONSTANT
         covariance[np.diag_indices(len(alike))] += noise
         self._factor = cholesky(covariance, lower=True, overwrite_a=True)
         known = self._by_spread(known)
-        targets = targets[:, None] / self._spreads - known * self._expected  # (n, K)
-        self._weights = cho_solve((self._factor, True), targets)
+        targets = targets[:, None] / self._spreads - known * expected  # (n, K)
+        weights = cho_solve((self._factor, True), targets)
         self._solved = cho_solve((self._factor, True), known)
-        variances = np.tile(followed - expected**2, len(spreads))
+        variances = followed - expected**2
         lengthening = 1 + variances * (known * self._solved).sum(axis=0)
         self._slope_variances = variances / lengthening
-        along = (known * self._weights).sum(axis=0)
-        self._slopes = self._slope_variances * along  # beside the expected ones
-        surprise = (targets * self._weights).sum(axis=0) - self._slopes * along + np.log(lengthening)
+        along = (known * weights).sum(axis=0)
+        beside = self._slope_variances * along  # slopes minus the expected ones
+        self._slopes, self._weights = expected + beside, weights - self._solved * beside
+        surprise = (targets * weights).sum(axis=0) - beside * along + np.log(lengthening)
         log_priors = np.log(np.outer(shares, priors).ravel()) - len(targets) * np.log(self._spreads)
         self.logs = log_priors - 0.5 * surprise - np.log(self._factor.diagonal()).sum()
 
@@ -153,16 +153,15 @@ class _Group:
         """
         across, known = (1 - self.followed) * across + CONSTANT, self._by_spread(known)
         left = known - across @ self._solved
-        mean = known * self._expected + across @ self._weights + left * self._slopes
+        mean = known * self._slopes + across @ self._weights
         explained = solve_triangular(self._factor, across.T, lower=True)
         own = (1 - self.followed) * variance + CONSTANT + self._noise - (explained**2).sum(axis=0)
         return mean * self._spreads, (own[:, None] + left**2 * self._slope_variances) * self._spreads**2
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Return (n, K) errors, each label minus its mean given all others, and their expected variances."""
-        weights = self._weights - self._solved * self._slopes
         precision = inverse_diagonal(self._factor)[:, None] - self._solved**2 * self._slope_variances
-        return weights / precision * self._spreads, self._spreads**2 / precision
+        return self._weights / precision * self._spreads, self._spreads**2 / precision
 
     def _by_spread(self, known: FloatArray) -> FloatArray:
         """Repeat (N, M) columns for each spread: (N, K)."""

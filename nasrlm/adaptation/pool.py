@@ -131,9 +131,7 @@ class Pool:
             rows: (n,) indices of the labelled texts.
             targets: (n,) labels, with mean 0 and variance 1.
         """
-        directions = np.array(
-            [*(direction_of(objective, name) for name in self.objectives), direction_of(objective, MACS)]
-        )
+        directions = np.array([_direction_of(objective, followed) for followed in (*self.objectives, MACS)])
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares, directions)
 
     def choose(self, samples: int) -> NDArray[np.intp]:
@@ -248,19 +246,6 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
         Objective.parse(name)
 
 
-def direction_of(objective: str, followed: str) -> float:
-    """Return 1 if an objective is expected to grow with another, -1 if it is expected to shrink, 0 if neither.
-
-    Costs grow together, and so do accuracies; throughputs shrink as costs grow.
-    """
-    wanted, other = Objective.parse(objective), Objective.parse(followed)
-    if wanted.is_accuracy or other.is_accuracy:
-        return float(wanted.is_accuracy and other.is_accuracy)
-    if wanted.grows_with_size is None or other.grows_with_size is None:
-        return 0.0
-    return 1.0 if wanted.grows_with_size == other.grows_with_size else -1.0
-
-
 def is_logarithmic(objective: str, values: FloatArray) -> bool:
     """Return whether an objective is learned on a logarithmic scale: if it is a cost and all values are above 0.
 
@@ -273,3 +258,16 @@ def scaled_labels(values: FloatArray, logarithmic: bool) -> FloatArray:
     """Return values on the scale on which they are learned: their logarithms, or unchanged; see ``is_logarithmic``."""
     scaled: FloatArray = np.log(values) if logarithmic else values
     return scaled
+
+
+def _direction_of(objective: str, followed: str) -> float:
+    """Return 1 if an objective is expected to grow with another, -1 if it is expected to shrink, 0 if neither.
+
+    Costs grow together, and so do accuracies; throughputs shrink as costs grow.
+    """
+    wanted, other = Objective.parse(objective), Objective.parse(followed)
+    if wanted.is_accuracy or other.is_accuracy:
+        return float(wanted.is_accuracy and other.is_accuracy)
+    if wanted.grows_with_size is None or other.grows_with_size is None:
+        return 0.0
+    return 1.0 if wanted.grows_with_size == other.grows_with_size else -1.0
