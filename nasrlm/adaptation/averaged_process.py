@@ -25,7 +25,7 @@ from nasrlm.arrays import FloatArray
 # may be more alike than all others are.
 SPREADS = {1.0: 0.4, 3.0**0.5: 0.3, 3.0: 0.3}
 # Noise variances of a label, in units of the variance of all labels, and their prior probabilities.
-NOISES = {0.01: 0.4, 0.03: 0.4, 0.1: 0.15, 0.3: 0.05}
+NOISES = {0.01: 0.4, 0.03: 0.35, 0.1: 0.15, 0.3: 0.05, 1.0: 0.05}
 CURVATURE = 0.3  # variance of the part that is not linear in the features
 CONSTANT = 1.0  # variance of the difference between the mean of all labels and that of the given ones
 FOLLOWED = 0.7  # share of the variance due to the followed objective; 0.9 trusts ten labels that agree with a wrong one

@@ -138,6 +138,25 @@ def test_noise_is_told_by_labels_that_scatter() -> None:
     assert exact < 0.2 < 0.5 < noisy < 0.75
 
 
+def test_labels_of_mostly_noise_are_told_from_labels_that_follow_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(2000, 12)) + 2 * rng.normal(size=(2000, 1))  # costs of devices that are much alike
+    known /= known.std(axis=0)
+    noisy = known[:, 7] + rng.normal(size=2000)
+
+    def found() -> float:
+        means = []
+        for rows in np.split(np.arange(500), 50):
+            labels = (noisy[rows] - noisy[rows].mean()) / noisy[rows].std()
+            process = AveragedProcess(known[rows], known[rows], labels, directions=np.ones(12))
+            means.append(process.predict(known, known)[0])
+        return float(np.mean([np.corrcoef(mean, known[:, 7])[0, 1] for mean in means]))
+
+    with_much_noise = found()
+    monkeypatch.setattr(averaged_process, "NOISES", {0.01: 0.4, 0.03: 0.4, 0.1: 0.15, 0.3: 0.05})
+    assert with_much_noise > found() + 0.02
+
+
 def test_without_known_objectives_features_tell_alone() -> None:
     features, _ = scene(4, count=300)
     truth, nothing = features[:, 0], np.zeros((300, 0))
