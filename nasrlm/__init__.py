@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from studies.config import SearchConfig
     from studies.search import search
     from studies.search_with_model import search_with_model
-    from studies.tables.adapting import AdaptConfig, adapt_to_tables
+    from studies.tables.adapt_config import AdaptConfig
+    from studies.tables.adapting import adapt_to_tables
     from studies.tables.training_examples import training_examples
 
 __all__ = [
@@ -65,7 +66,7 @@ __all__ = [
 
 # The module of each public name.
 _HOME = {
-    "AdaptConfig": "studies.tables.adapting",
+    "AdaptConfig": "studies.tables.adapt_config",
     "Checkpoint": "nasrlm.checkpoints.checkpoint",
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",

@@ -181,8 +181,10 @@ class Answerer:
             answers.append(spelled(to_spell))
         if readouts is not None and len(to_read):
             with torch.inference_mode():
-                readings = readouts(self.summaries(encoded), objectives[to_read], encoded.texts)
-                answers.append(read(to_read, readings.cpu()))
+                summaries, ids = self.summaries(encoded), objectives[to_read]
+                of, chosen = (places.cpu() for places in readouts.choice(summaries, ids))
+                of_each = read(to_read[of], readouts(summaries, ids, encoded.texts).cpu())
+                answers.append(of_each[torch.arange(len(chosen))[:, None], chosen])
         if len(to_add):
             sums = [self.sums[x] for x in objectives[to_add].tolist()]
             readings, known = read_sums(sums, encoded.texts)

@@ -56,6 +56,7 @@ def adapt(
     progress: bool = False,
     *,
     names: Sequence[str] | None = None,
+    beside: bool = False,
 ) -> Checkpoint:
     """Return a checkpoint that also predicts a new objective, or has learned a known one anew.
 
@@ -68,6 +69,8 @@ def adapt(
             equal texts are averaged; spellings of one network are merged if their labels never differ.
         progress: show a bar on stderr while graph networks learn.
         names: of the N texts, for warnings; if None, warnings give their indices.
+        beside: keep what ``adapt`` taught of the objective before, for networks that are more like those of the earlier
+            pool, usually of another space; otherwise it is forgotten.
 
     Warns:
         UserWarning: all labels are equal, accuracies look like fractions, costs are 0 or seem to be in two units, or a
@@ -108,7 +111,7 @@ def adapt(
         expected = _expected_by_networks(pool, rows, labels, is_known, progress)
     else:
         expected = _expected_by_predictions(pool, objective, rows, labels)
-    return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected))
+    return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected), beside)
 
 
 def _first_spellings(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
@@ -226,16 +229,19 @@ def _expected_by_networks(
     return Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
 
 
-def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:
-    """Return the checkpoint with a readout for one objective; accuracies stand before costs."""
+def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, beside: bool) -> Checkpoint:
+    """Return the checkpoint with a readout for one objective, beside or in place of those that it has; accuracies stand
+    before costs.
+    """
     old = checkpoint.model
     names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
     weights = old.weights_without_readouts()
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
-    readouts = {**_readouts(checkpoint), objective: readout}
-    state = stacked(list(readouts.values())) | {"objectives": torch.tensor([names.index(name) for name in readouts])}
+    others = [(name, x) for name, x in _readouts(checkpoint) if beside or name != objective]
+    of_each, readouts = zip(*others, (objective, readout), strict=True)
+    state = stacked(readouts) | {"objectives": torch.tensor([names.index(name) for name in of_each])}
     weights |= {f"readouts.{name}": x for name, x in state.items()}
     config = replace(old.config, **sizes_of(state))
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
@@ -258,10 +264,10 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     )
 
 
-def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
-    """Return the readouts that a checkpoint already has, by objective."""
+def _readouts(checkpoint: Checkpoint) -> list[tuple[str, Readout]]:
+    """Return the readouts that a checkpoint already has, each with its objective."""
     readouts = checkpoint.model.readouts
     if readouts is None:
-        return {}
+        return []
     names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
-    return dict(zip(names, unstacked(readouts), strict=True))
+    return list(zip(names, unstacked(readouts), strict=True))

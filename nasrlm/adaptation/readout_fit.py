@@ -26,11 +26,10 @@ from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.model.graph_network import GraphNetwork
-from nasrlm.model.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
+from nasrlm.model.readout import HASHED, NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.model.row_sum import RowSum
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 texts lose 0.008; a fit with 6,000 takes 17 s, and grows with their cube
-HASHED = ("structures", "rows")  # parts whose numbers share one scale; those of other parts are standardised
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path
         check_numbers(path, name, weights[name], _largest(name) if name in learned else LARGEST_NUMBER)
     if model.readouts is not None:
         read = weights["readouts.objectives"].tolist()
-        if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
-            raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
+        if not set(read) <= set(range(num_objectives)):
+            raise ValueError(f"{path}: expected readouts of objectives 0..{num_objectives - 1}, got {read}.")
         for name in ("readouts.shares", "readouts.sum_shares"):
             shares = weights.get(name, torch.zeros(1))
             if shares.min() < 0 or shares.max() > 1:

@@ -13,7 +13,8 @@ from nasrlm.checkpoints.folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.metrics import COLUMNS, Quality
-from studies.tables.adapting import AdaptConfig, adapt_to_tables
+from studies.tables.adapt_config import AdaptConfig
+from studies.tables.adapting import adapt_to_tables
 from studies.tables.rows import row_names
 from studies.tables.several import shown_names
 

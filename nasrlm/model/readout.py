@@ -12,8 +12,10 @@
    multiply-accumulates (MACs), or towards the sum of what the network's rows cost (``nasrlm.model.row_sum``).
 4. A table maps the normal distribution to the objective's own unit.
 
-N texts, M objectives, Q levels, A objectives with a readout, B graph networks, R rows of a sum, S numbers of a summary,
-F features, P anchors, G points of a table.
+An objective that was learned in several spaces has a readout for each of them.
+
+N texts, M objectives, Q levels, A readouts, B graph networks, C readouts of M objectives, R rows of a sum, S numbers of
+a summary, F features, P anchors, G points of a table.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from nasrlm.text.row_counts import RowCounts, row_counts
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # by part of a summary; with 64 for rows, τ on MnasNet is 0.007 lower
+HASHED = ("structures", "rows")  # parts whose numbers are counts on one scale
 REACH = 6.0  # standard deviations that a table covers on each side; beyond, it is extrapolated linearly
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300  # lower bound of arguments of logarithms
@@ -67,13 +70,15 @@ def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
 
 
 class Readouts(nn.Module):
-    """A kernel machine and a table for each of A objectives, with a graph network for some.
+    """A readouts: a kernel machine and a table for each, with a graph network for some.
+
+    If an objective has several, ``choice`` tells which one reads a text.
 
     There is one more buffer ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
     """
 
-    objectives: Tensor  # (A,) ids
-    centre: Tensor  # (A, S) mean of summaries, subtracted before projection
+    objectives: Tensor  # (A,) ids; repeated if an objective has several readouts
+    centre: Tensor  # (A, S) mean of the summaries that it was fitted to, subtracted before projection
     anchors: Tensor  # (A, P, F) features in 16 bits
     kernels: Tensor  # (A, 5, 2) variance and length scale of each part
     weights: Tensor  # (A, 2, P) for the mean and for the log standard deviation
@@ -125,19 +130,46 @@ class Readouts(nn.Module):
         return torch.isin(objectives, self.objectives)
 
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
-        """Predict objectives.
+        """Predict objectives by each of their C readouts; C is M unless an objective has several.
 
         Args:
             summaries: (N, S) float64 summaries of the texts.
             objectives: (M,) ids of objectives that have a readout.
             texts: N texts, read only if an objective has a graph network, a slope along the MACs, or a row sum.
         """
-        own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
+        _, own = self._places(objectives)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
         mean = mean + self._by_graphs(texts, own) + self._along_macs(texts, own)
         mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
+
+    def choice(self, summaries: Tensor, objectives: Tensor) -> tuple[Tensor, Tensor]:
+        """Choose the readout of each objective that was fitted to networks most like a text's.
+
+        Likeness is the cosine between a text's counts of structures and their mean over the texts that a readout was
+        fitted to, plus the same for rows. It tells spaces apart, except those that share networks (docs/log.md,
+        2026-11-29).
+
+        Args:
+            summaries: (N, S) of the texts.
+            objectives: (M,) ids.
+
+        Returns:
+            (C,) indices of the objectives that the readouts are of, and (N, M) indices of chosen readouts among the C.
+        """
+        of, own = self._places(objectives)
+        likeness = torch.zeros(len(summaries), len(own), dtype=torch.float64, device=summaries.device)
+        for name, counts, means in zip(NAMES, parts_of(summaries), parts_of(self.centre[own].double()), strict=True):
+            if name in HASHED:
+                likeness += nn.functional.normalize(counts) @ nn.functional.normalize(means).mT
+        is_of = of == torch.arange(len(objectives), device=of.device)[:, None]
+        return of, torch.where(is_of, likeness[:, None], -torch.inf).argmax(dim=-1)
+
+    def _places(self, objectives: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (C,) indices of objectives among the M, ascending, and of their readouts among the A."""
+        of, own = (objectives[:, None] == self.objectives).nonzero(as_tuple=True)
+        return of, own
 
     def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
         """Return the (N, 2) mean and log standard deviation of a readout's kernel machine.
@@ -156,7 +188,7 @@ class Readouts(nn.Module):
         return alike @ weights[:, :count].mT + self.offsets[row]
 
     def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """Return the (N or 1, M) corrections of the means by graph networks; ``own`` are the (M,) readouts' indices."""
+        """Return the (N or 1, C) corrections of the means by graph networks; ``own`` are the (C,) readouts' indices."""
         added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         if not self.networks or not self.shares[own].any():
             return added
@@ -167,7 +199,7 @@ class Readouts(nn.Module):
         return added
 
     def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """Return the (N or 1, M) corrections of the means by slopes along the log MACs, for the (M,) readouts."""
+        """Return the (N or 1, C) corrections of the means by slopes along the log MACs, for the (C,) readouts."""
         if not self.reads_macs or not self.macs[own, 0].any():
             return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         slopes, centres = self.macs[own].double().T
@@ -177,7 +209,7 @@ class Readouts(nn.Module):
     def _towards_sums(
         self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Move the (N, M) means of the (M,) readouts towards the sums of what the rows of each text cost.
+        """Move the (N, C) means of the (C,) readouts towards the sums of what the rows of each text cost.
 
         For a text with a row that the sum does not know, mean and deviation are those of a readout without a sum.
         """

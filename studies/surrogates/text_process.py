@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from nasrlm.adaptation.group_process import GroupProcess
-from nasrlm.adaptation.readout_fit import HASHED
 from nasrlm.arrays import FloatArray
-from nasrlm.model.readout import NAMES
+from nasrlm.model.readout import HASHED, NAMES
 from nasrlm.text.counts import PARTS, text_counts
 from studies.surrogates.corrected_predictor import LearnedObjective
 from studies.surrogates.memory import digest_of

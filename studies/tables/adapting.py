@@ -1,4 +1,6 @@
-"""Adapt a checkpoint to labelled rows of tables: choose the rows to learn from, and the pool of other texts.
+"""Adapt a checkpoint to labelled rows of tables: choose the rows to learn from, and the pools of other texts.
+
+Each space is learned from its own labels, with a pool and a readout of its own.
 
 N texts, M objectives, n networks to learn from.
 """
@@ -6,12 +8,9 @@ N texts, M objectives, n networks to learn from.
 from __future__ import annotations
 
 import itertools
-import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -22,8 +21,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, check_sizes, without_strays
 from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
-from nasrlm.adaptation.repeated_labels import mean_labels
-from nasrlm.arguments import check_flag, checked_whole
+from nasrlm.adaptation.repeated_labels import mean_labels, places_of
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
@@ -32,69 +30,12 @@ from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from spaces.drawing import POOL, Choice, sample_like
+from spaces.drawing import sample_like
+from studies.tables.adapt_config import IN_MEMORY, AdaptConfig
 from studies.tables.rows import named, only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
 from studies.tables.several import measured_rows, of_each, shown_names
 
-CHOICES = get_args(Choice)
-IN_MEMORY = "For labels in memory, use nasrlm.adapt."
 MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two
-
-
-@dataclass(frozen=True)
-class AdaptConfig:
-    """What a checkpoint learns, and from which rows.
-
-    Attributes:
-        tables: files of architectures or texts with labels; rows of the split "test" are not used. Several rows of one
-            network count once, with the mean of its labels.
-        objectives: names of M objectives.
-        samples: number of networks to learn from, which have labels of all objectives; None for all networks with any
-            label, each objective from its own labels.
-        choose: "random", by the seed, or "active" for the networks whose labels are most informative.
-        pool: number of other texts, whose predictions are used in learning. They come from the tables and, if these
-            have architectures of one space only, from that space.
-        like_table: draw networks of the space with each choice as often as in the tables.
-        space: use only rows of this space; it is also the space of tables that name none.
-        seed: seed of every random draw.
-        leave_out_strays: leave out labels that disagree strongly with all others.
-
-    Raises:
-        ValueError: tables or objectives are not a list, are empty or have duplicates; tables are in memory; a number is
-            below 2; the seed is negative; or ``choose`` is unknown.
-    """
-
-    tables: Sequence[Path | str]
-    objectives: Sequence[str]
-    samples: int | None = 10
-    choose: Choice = "random"
-    pool: int = POOL
-    like_table: bool = False
-    space: str | None = None
-    seed: int = 0
-    leave_out_strays: bool = False
-
-    def __post_init__(self) -> None:
-        for name, given in (("tables", self.tables), ("objectives", self.objectives)):
-            object.__setattr__(self, name, _listed(name, given))
-        for name, each in (("tables", [path.resolve() for path in self.files]), ("objectives", [*self.objectives])):
-            if not each or len(set(each)) < len(each):
-                got = ", ".join(map(str, getattr(self, name))) or "none"
-                raise ValueError(f"adapt: expected {name}, each once, got {got}.")
-        if not isinstance(self.space, str | None):
-            raise ValueError(f"adapt: expected the name of a space, got {self.space!r:.60}.")
-        for name in ("like_table", "leave_out_strays"):
-            check_flag(f"adapt: {name}", getattr(self, name))
-        if self.choose not in CHOICES:
-            raise ValueError(f"adapt: expected choose to be one of {', '.join(CHOICES)}, got {self.choose!r}.")
-        for name, number, least in (("samples", self.samples, 2), ("pool", self.pool, 2), ("seed", self.seed, 0)):
-            if number is not None:
-                checked_whole(f"adapt: {name}", number, least)
-
-    @property
-    def files(self) -> Sequence[Path]:
-        """The paths of the tables."""
-        return [Path(table) for table in self.tables]
 
 
 @dataclass(frozen=True)
@@ -132,11 +73,10 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
         progress: show bars on stderr.
 
     Warns:
-        UserWarning: several rows are of one network, networks are of several spaces, an objective is known already, or
-            as for ``nasrlm.adapt``.
+        UserWarning: several rows are of one network, an objective is known already, or as for ``nasrlm.adapt``.
 
     Raises:
-        ValueError: ``config`` is not an AdaptConfig, a table cannot be read or has too few labels, or as for
+        ValueError: ``config`` is not an AdaptConfig, a table cannot be read or has too few labels of a space, or as for
             ``nasrlm.adapt``.
     """
     if not isinstance(config, AdaptConfig):
@@ -144,34 +84,19 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     rng, names = np.random.default_rng(config.seed), config.objectives
     check_adaptable(checkpoint, names)
     measured = measured_rows(config.files, config.space, names)
-    frame, wanted = _drawn_rows(measured, config, rng)
-    if config.like_table and not _is_of_a_space(frame):
-        raise ValueError(
-            f"{named(config.files)}: like_table: expected architectures of one space, got texts or several spaces."
-        )
+    frame, shares = _rows_to_draw_from(measured, config)
     _warn_of_known(checkpoint, names)
-    texts = texts_of_tables(*of_each(frame, config.files), progress=progress)
-    texts += _more_texts(frame, config, wanted + config.pool - len(frame), rng, progress)
-    of_spaces = sorted(set(row_spaces(frame)))
-    pool = make_pool(checkpoint, texts, progress, space=of_spaces[0] if len(of_spaces) == 1 else "")
-    candidates = np.flatnonzero(_labelled(frame, config))
-    if config.choose == "active" and wanted < len(candidates):  # ordering all of thousands would take minutes
-        used = choose_diverse(pool, candidates, wanted)
-    else:
-        used = rng.choice(candidates, wanted, replace=False)
-    learned, learned_texts = frame.iloc[used], {texts[row] for row in used}
-    spaces = _spaces_of(learned)
-    pool, labels = _with_labels(pool, used, learned, measured, names)
-    name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
-    found, left_out = _learn(checkpoint, config, pool, labels, [name_of.get(text, "") for text in pool.texts], progress)
-    counts = [
-        sum(is_known and texts[row] not in strays for row, is_known in zip(used, learned[name].notna(), strict=True))
-        for name, strays in zip(names, left_out, strict=True)
+    parts = [
+        _part_of(checkpoint, config, frame[row_spaces(frame) == space], share, measured, rng, progress)
+        for space, share in shares.items()
     ]
-    found = with_step(found, adapt_step(names, counts, config.files, spaces))
-    others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
-    others = others[:MOST_JUDGED]
-    return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)
+    found, counts = _learn(checkpoint, config, parts, progress)
+    found = with_step(found, adapt_step(names, counts, config.files, list(shares)))
+    learned = pd.concat([part.learned for part in parts])
+    others = pd.concat([part.others for part in parts])
+    texts_of_others = [text for part in parts for text in part.texts_of_others]
+    judged = rng.permutation(len(others))[:MOST_JUDGED]
+    return Adapted(found, learned, others.iloc[judged], [texts_of_others[row] for row in judged], names)
 
 
 def _warn_of_known(checkpoint: Checkpoint, names: Sequence[str]) -> None:
@@ -184,65 +109,116 @@ def _warn_of_known(checkpoint: Checkpoint, names: Sequence[str]) -> None:
         )
 
 
-def _spaces_of(learned: pd.DataFrame) -> list[str]:
-    """Return the spaces of the networks to learn from; warn if there are several."""
-    if len(spaces := sorted(set(row_spaces(learned)))) > 1:
-        warnings.warn(
-            f"adapt: {', '.join(spaces)}: learned together; each space may be predicted better if adapted to "
-            "separately, from its own labels alone.",
-            stacklevel=3,
-        )
-    return spaces
+@dataclass(frozen=True)
+class _Part:
+    """The networks of one space.
+
+    Attributes:
+        pool: N texts, first those of rows; if networks were measured several times, last those of these measurements.
+        labels: (N, M), NaN where a text has none to learn from.
+        names: of the N texts, for warnings; empty for texts drawn from the space.
+        learned: (n,) rows to learn from.
+        texts_of_learned: their texts.
+        others: other labelled rows.
+        texts_of_others: their texts.
+    """
+
+    pool: Pool
+    labels: FloatArray
+    names: Sequence[str]
+    learned: pd.DataFrame
+    texts_of_learned: Sequence[str]
+    others: pd.DataFrame
+    texts_of_others: Sequence[str]
+
+
+def _part_of(
+    checkpoint: Checkpoint,
+    config: AdaptConfig,
+    rows: pd.DataFrame,
+    samples: int,
+    measured: pd.DataFrame,
+    rng: np.random.Generator,
+    progress: bool,
+) -> _Part:
+    """Choose the networks to learn from, and a pool, among rows of one space, one per network; see ``_Part``."""
+    frame = rows.iloc[_pool_rows(_labelled(rows, config), samples, samples + config.pool, rng)]
+    texts = texts_of_tables(*of_each(frame, config.files), progress=progress)
+    texts += _more_texts(frame, config, samples + config.pool - len(frame), rng, progress)
+    pool = make_pool(checkpoint, texts, progress, space=row_spaces(frame).iloc[0])
+    candidates = np.flatnonzero(_labelled(frame, config))
+    if config.choose == "active" and samples < len(candidates):  # ordering all of thousands would take minutes
+        used = choose_diverse(pool, candidates, samples)
+    else:
+        used = rng.choice(candidates, samples, replace=False)
+    learned = [texts[row] for row in used]
+    others = candidates[~np.isin(places_of(texts)[candidates], places_of(texts)[used])]
+    name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
+    pool, labels = _with_labels(pool, used, frame.iloc[used], measured, config.objectives)
+    names = [name_of.get(text, "") for text in pool.texts]
+    return _Part(pool, labels, names, frame.iloc[used], learned, frame.iloc[others], [texts[row] for row in others])
 
 
 def _learn(
-    checkpoint: Checkpoint, config: AdaptConfig, pool: Pool, labels: FloatArray, shown: Sequence[str], progress: bool
-) -> tuple[Checkpoint, list[set[str]]]:
-    """Adapt to one objective after another, with (N, M) labels of the pool's texts and names to show for these.
+    checkpoint: Checkpoint, config: AdaptConfig, parts: Sequence[_Part], progress: bool
+) -> tuple[Checkpoint, list[int]]:
+    """Adapt to one objective after another, each from one space after another.
 
     Returns:
-        The adapted checkpoint, and for each objective the texts whose labels were left out as strays.
+        The adapted checkpoint, and the number of networks whose labels of each objective it has learned from.
     """
-    left_out: list[set[str]] = []
-    names = tqdm(config.objectives, "learn", unit="objective", disable=not progress)
-    for name, given in zip(names, labels.T, strict=True):
-        kept = without_strays(pool, name, given, names=shown) if config.leave_out_strays else given
-        left_out.append(set(itertools.compress(pool.texts, np.isfinite(given) & np.isnan(kept))))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
-            checkpoint = adapt(checkpoint, pool, name, kept, progress, names=shown)
-    return checkpoint, left_out
+    counts: list[int] = []
+    for column, name in enumerate(tqdm(config.objectives, "learn", unit="objective", disable=not progress)):
+        having = [part for part in parts if part.learned[name].notna().any()]
+        counts.append(0)
+        for number, part in enumerate(having):
+            given = part.labels[:, column]
+            kept = without_strays(part.pool, name, given, names=part.names) if config.leave_out_strays else given
+            strays = set(itertools.compress(part.pool.texts, np.isfinite(given) & np.isnan(kept)))
+            known = itertools.compress(part.texts_of_learned, part.learned[name].notna())
+            counts[-1] += sum(text not in strays for text in known)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
+                checkpoint = adapt(checkpoint, part.pool, name, kept, progress, names=part.names, beside=number > 0)
+    return checkpoint, counts
 
 
-def _listed(name: str, given: Any) -> tuple[Any, ...]:
-    """Return paths of tables or names of objectives as a tuple.
+def _rows_to_draw_from(measured: pd.DataFrame, config: AdaptConfig) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return all rows, one per network, and the number of labelled ones of each space to learn from.
 
     Raises:
-        ValueError: a single path or name was given, or something else, such as a table in memory.
-    """
-    if isinstance(given, str | os.PathLike):
-        raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
-    is_list = isinstance(given, Iterable) and not isinstance(given, pd.DataFrame | Mapping)
-    items = tuple(given) if is_list else (given,)
-    for item in items:
-        if not isinstance(item, str | os.PathLike):
-            of_what = "files' paths" if name == "tables" else "names"
-            raise ValueError(f"adapt: expected {name} as a list of {of_what}, got {type(item).__name__}. {IN_MEMORY}")
-    return items
-
-
-def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Generator) -> tuple[pd.DataFrame, int]:
-    """Return rows for the pool, one per network, and the number of labelled ones to learn from.
-
-    Raises:
-        ValueError: the tables have too few labels, or so many are too large that some of those are learned for sure.
+        ValueError: the tables have too few labels, or so many are too large that some of those are learned for sure; or
+            choices are to be drawn as in the tables, but a table has texts.
     """
     frame = _one_a_network(measured, config.objectives)
     labelled = _labelled(frame, config)
     wanted = _count(frame, int(labelled.sum()), config)
     for name in config.objectives:  # before thousands of texts are converted and predicted
         check_sizes(name, frame[name][labelled].to_numpy(dtype=np.float64, na_value=np.nan), wanted)
-    return frame.iloc[_pool_rows(labelled, wanted, wanted + config.pool, rng)], wanted
+    if config.like_table and written_texts(frame):
+        raise ValueError(f"{named(config.files)}: like_table: expected architectures, got texts.")
+    return frame, _shares(frame[labelled], wanted, config)
+
+
+def _shares(labelled: pd.DataFrame, wanted: int, config: AdaptConfig) -> dict[str, int]:
+    """Return the number of networks of each space to learn from: as many of each, unless it has fewer.
+
+    Raises:
+        ValueError: a space would have a single label.
+    """
+    spaces = row_spaces(labelled)
+    shares: dict[str, int] = {}
+    counts = spaces.value_counts().sort_values()
+    for number, (space, count) in enumerate(counts.items()):
+        shares[str(space)] = min(count, (wanted - sum(shares.values())) // (len(counts) - number))
+    for name in config.objectives if len(shares) > 1 else ():
+        for space, count in labelled[name].notna().groupby(spaces).sum().items():
+            if min(count, shares[str(space)]) == 1 or not shares[str(space)]:
+                raise ValueError(
+                    f"{named(config.files)}: expected 2 or more labels of {name} of each space to learn from, got "
+                    f"{min(count, shares[str(space)])} of {space}. Leave this space out, or use more samples."
+                )
+    return dict(sorted(shares.items()))
 
 
 def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -350,16 +326,11 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
     return np.sort(np.concatenate([first, others[: size - len(first)]]))
 
 
-def _is_of_a_space(frame: pd.DataFrame) -> bool:
-    """Return whether all rows are architectures of one space, so that more can be drawn from it."""
-    return "text" not in frame and bool(only_space(frame))
-
-
 def _more_texts(
     frame: pd.DataFrame, config: AdaptConfig, count: int, rng: np.random.Generator, progress: bool
 ) -> list[str]:
-    """Return texts of architectures drawn from the tables' space; none if rows are of several spaces or have texts."""
-    if not _is_of_a_space(frame):
+    """Return texts of architectures drawn from the space of the rows; none if the rows have texts."""
+    if written_texts(frame):
         return []
     space, sample = get_space(only_space(frame)), None
     if config.like_table:

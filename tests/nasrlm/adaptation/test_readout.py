@@ -107,6 +107,19 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     assert torch.equal(both, torch.stack(alone, dim=1))  # bit for bit
 
 
+def test_of_two_readouts_of_an_objective_the_one_of_such_networks_reads() -> None:
+    torch.manual_seed(0)
+    kinds = [torch.randint(1, 9, (30, 3)).double() @ torch.eye(6)[3 * kind :][:3].double() for kind in (0, 1)]
+    summaries = [summaries_of(torch.randn(30, 8), counts) for counts in kinds]
+    alike = [fitted_to(x, torch.randn(30).double(), torch.full((30,), 0.1).double()) for x in summaries]
+    other = fitted_to(summaries[0], torch.randn(30).double(), torch.full((30,), 0.1).double())
+    readouts = together([alike[1], other, alike[0]], [4, 2, 4])
+    of, chosen = readouts.choice(torch.cat(summaries), torch.tensor([2, 4]))
+    assert of.tolist() == [0, 1, 1]
+    assert chosen.tolist() == [[0, 2]] * 30 + [[0, 1]] * 30
+    assert readouts(torch.cat(summaries), torch.tensor([2, 4]), []).mean.shape == (60, 3)
+
+
 def test_anchors_without_weight_say_nothing() -> None:
     means = torch.linspace(-1, 1, 30)[:, None].double()
     noise = torch.linspace(0.1, 0.2, 30).double()

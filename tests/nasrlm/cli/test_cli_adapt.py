@@ -216,7 +216,7 @@ def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder
     words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder, "--objectives", NEW)
     done = nasrlm("adapt", *words, "--samples", 4, "--like-table", "--out", tmp_path / "new")
     assert (done.status, done.stderr.count("\n")) == (2, 1)
-    assert "texts.csv: like_table: expected architectures of one space, got texts or several spaces." in done.stderr
+    assert "texts.csv: like_table: expected architectures, got texts." in done.stderr
     assert not (tmp_path / "new").exists()
 
 
@@ -230,18 +230,38 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
         nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 3, "--pool", 8)
 
 
-def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
-    table = architecture_table(8)[["space", "architecture"]]
-    macro = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000", "11111111"]})
-    pd.concat([table, macro]).assign(**{NEW: np.arange(1.0, 11.0)}).to_csv(tmp_path / "table.csv", index=False)
+def test_each_space_is_learned_by_itself(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    cells = architecture_table(24).drop_duplicates("architecture")[["space", "architecture"]]
+    blocks = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000", "11111111", "22222222", "01201201"]})
+    costs = [*np.linspace(1.0, 2.0, len(cells)), 80.0, 90.0, 100.0, 95.0]
+    pd.concat([cells, blocks]).assign(**{NEW: costs}).to_csv(tmp_path / "table.csv", index=False)
     words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    words += ("--samples", "all", "--pool", 10, "--out", tmp_path / "new")
-    with pytest.warns(
-        UserWarning, match="nasbench201, nasbench_macro: learned together; each space may be predicted better"
-    ):
-        assert nasrlm(*words).status == 0
-    done = nasrlm(*words, "--space", "nasbench_macro")
+    words += ("--pool", 10, "--like-table", "--out", tmp_path / "new")
+    done = nasrlm(*words, "--samples", 7, "--json")
     assert done.status == 0, done.stderr
+    used = json.loads(done.stdout)["used"]
+    assert (len(used), len({*used}.intersection(cells["architecture"])), len({*used})) == (7, 4, 7)
+    asked = ("predict", "--checkpoint", tmp_path / "new", "--objectives", NEW, "--json")
+    for space, (low, high) in {"nasbench201": (1.0, 2.0), "nasbench_macro": (80.0, 100.0)}.items():
+        names = (cells if space == "nasbench201" else blocks)["architecture"]
+        told = nasrlm(*asked, "--space", space, *names)
+        medians = [row[NEW]["median"] for row in json.loads(told.stdout)]
+        assert low / 1.1 < min(medians) <= max(medians) < high * 1.1
+
+
+@pytest.mark.parametrize("samples", ["all", 3])
+def test_one_label_of_a_space_is_not_enough(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, samples: str | int
+) -> None:
+    table = architecture_table(8)[["space", "architecture"]]
+    macro = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000"]})
+    pd.concat([table, macro]).assign(**{NEW: np.arange(1.0, 10.0)}).to_csv(tmp_path / "table.csv", index=False)
+    words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    done = nasrlm(*words, "--samples", samples, "--out", tmp_path / "new")
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    told = f"table.csv: expected 2 or more labels of {NEW} of each space to learn from, got 1 of nasbench_macro."
+    assert told in done.stderr
+    assert nasrlm(*words, "--samples", samples, "--space", "nasbench201", "--out", tmp_path / "new").status == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*already known")

@@ -11,7 +11,8 @@ from converters.tables.counts import named_counts
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from studies.tables.adapting import AdaptConfig, adapt_to_tables
+from studies.tables.adapt_config import AdaptConfig
+from studies.tables.adapting import adapt_to_tables
 from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 NEW = "latency_ms@unheard"
