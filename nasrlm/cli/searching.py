@@ -23,7 +23,6 @@ from studies.guide import Guide
 from studies.report import StudyResult
 from studies.search import search
 from studies.surrogates.memory import TextMemory
-from studies.surrogates.surrogate import Surrogate
 
 
 def run_search(
@@ -94,12 +93,9 @@ def _search(
 ) -> StudyResult:
     """Search on predictions, with real results guided by the model, or with real results alone."""
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
-    write = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
-        surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
-        config = _with_checkpoint(config, space, predictor())
-        return search(config, space, surrogate, out, **options)
-    to_text = TextMemory(write)
+        return search(_with_checkpoint(config, space, predictor()), space, predictor(), out, **options)
+    to_text = TextMemory(partial(to_measured_text, space))
     searched, names = config.searched(space), config.objectives
     evaluator = real_evaluator(config.evaluator, searched, names, to_text, predictor, on_error)
     if results is not None:
