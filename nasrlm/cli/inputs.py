@@ -10,7 +10,8 @@ from typing import Any
 from converters.bulk import to_onnx_texts
 from converters.tables.columns import WORDS
 from nasrlm.cli.networks import Kind, kind_of, parse_shapes, read_each, read_text
-from spaces import UnknownSpaceError, get_space
+from nasrlm.cli.options import space_or_none
+from spaces import get_space
 
 PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that every kind of table can hold
 
@@ -98,12 +99,9 @@ def read_inputs(
 
 def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:
     """Refuse files that list architectures, as ``nasrlm sample`` prints them, which would be taken for one text."""
-    if space is None:
+    chosen = None if space is None else space_or_none(space)
+    if chosen is None:
         return
-    try:
-        chosen = get_space(space)
-    except UnknownSpaceError:
-        return  # an unknown space, such as one of texts alone
     for name, text in zip(names, texts, strict=True):
         first = text.partition("\n")[0].strip()
         if not first:

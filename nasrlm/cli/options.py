@@ -9,7 +9,7 @@ import typer
 
 from nasrlm.cli.verbs import LIST
 from nasrlm.engines.names import EngineName
-from spaces import SearchSpace, get_space
+from spaces import SearchSpace, UnknownSpaceError, get_space
 
 SpaceOption = Annotated[
     str | None,
@@ -75,3 +75,11 @@ def require_space(name: str | None, verb: str) -> SearchSpace[Any]:
     if name is None:
         raise ValueError(f"{verb}: expected --space, got none. `nasrlm spaces` lists them.")
     return get_space(name)
+
+
+def space_or_none(name: str) -> SearchSpace[Any] | None:
+    """Open a space by name; None if there is no such space, because a space of texts alone has only a name."""
+    try:
+        return get_space(name)
+    except UnknownSpaceError:
+        return None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from converters import to_measured_text
+from nasrlm.cli.options import space_or_none
 from nasrlm.cli.output import some, warn
 from nasrlm.named_spaces import TEXT_SPACE, known_as
-from spaces import UnknownSpaceError, get_space
 
 if TYPE_CHECKING:
     from nasrlm.predictor import Predictor
@@ -82,10 +82,8 @@ def warn_of_foreign_networks(names: Sequence[str], texts: Sequence[str], space: 
 
     A text is unlike its space if it has an operator or an output type that no network drawn from the space has.
     """
-    try:
-        named = get_space(space)
-    except UnknownSpaceError:
-        return  # an unknown space, such as one of texts alone
+    if (named := space_or_none(space)) is None:
+        return
     rng = np.random.default_rng(0)
     known = set().union(*(_traits(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)))
     for name, text in zip(names, texts, strict=True):
@@ -108,10 +106,8 @@ def warn_of_inputs(architectures: Sequence[str], texts: Sequence[str], spaces: S
         spaces: N spaces.
     """
     for space in dict.fromkeys(spaces):
-        try:
-            named = get_space(space)
-        except UnknownSpaceError:
-            continue  # an unknown space, such as one of texts alone
+        if (named := space_or_none(space)) is None:
+            continue
         given = zip(architectures, texts, spaces, strict=True)
         own = [(name, _input(text)) for name, text, of in given if name and of == space]
         known = _input(to_measured_text(named, named.sample(np.random.default_rng(0))))
