@@ -245,8 +245,8 @@ def _with_labels(
 ) -> tuple[Pool, FloatArray]:
     """Return the pool with its labels, (texts of the pool, M), NaN if there is none.
 
-    If networks to learn from were measured several times, all of these rows are appended to the pool, each with its own
-    labels.
+    If networks to learn from were measured several times, the rows of all of these networks are appended to the pool,
+    each with its own labels.
 
     Args:
         known: pool of N texts.
@@ -255,28 +255,23 @@ def _with_labels(
         measured: all labelled rows.
         names: names of the M objectives.
     """
-    repeats, places = _repeats(measured, learned, names)
-    if len(places):
+    rows, places = _rows_of_networks(measured, learned, names)
+    if len(rows) > len(learned):
         first = len(known.texts)
-        known, learned = known.at(np.concatenate([np.arange(first), used[places]])), repeats
+        known, learned = known.at(np.concatenate([np.arange(first), used[places]])), rows
         used = np.arange(first, len(known.texts))
     labels = np.full((len(known.texts), len(names)), np.nan)
     labels[used] = learned[list(names)].to_numpy(dtype=np.float64, na_value=np.nan)
     return known, labels
 
 
-def _repeats(
+def _rows_of_networks(
     measured: pd.DataFrame, learned: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """Return all labelled rows of the networks in ``learned``, and the (rows,) positions of their networks in it.
-
-    Both are empty if each of these networks has only one row.
-    """
+    """Return all labelled rows of the networks in ``learned``, and the (rows,) positions of their networks in it."""
     place_of = {network: place for place, network in enumerate(_networks(learned))}
     labelled = measured[measured[list(names)].notna().any(axis=1)]
     places = np.array([place_of.get(network, -1) for network in _networks(labelled)], dtype=np.intp)
-    if np.count_nonzero(places >= 0) == len(learned):
-        places[:] = -1
     return labelled[places >= 0], places[places >= 0]
 
 
