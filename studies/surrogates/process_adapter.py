@@ -137,14 +137,15 @@ class ProcessAdapter(Generic[A]):
         for name in self.objectives:
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
-            known = [texts[row] for row in rows]
-            if name not in self._predictor.objectives and self._all_networks is not None:
-                if len(rows) >= MIN_RESULTS_OF_GRAPHS:
-                    processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
-            elif len(rows) < MIN_RESULTS:
+            is_known = name in self._predictor.objectives
+            by_graphs = not is_known and self._all_networks is not None
+            if len(rows) < (MIN_RESULTS_OF_GRAPHS if by_graphs else MIN_RESULTS):
                 continue
-            elif name in self._predictor.objectives:
-                processes[name] = ResidualProcess.fit(self._features, name, known, labels[rows])
+            results = [texts[row] for row in rows], labels[rows]
+            if is_known:
+                processes[name] = ResidualProcess.fit(self._features, name, *results)
+            elif by_graphs:
+                processes[name] = GraphProcess(*self._networks, name, *results)
             else:
-                processes[name] = TextProcess(self._groups, name, known, labels[rows])
+                processes[name] = TextProcess(self._groups, name, *results)
         return CorrectedPredictor(self._predictor, processes)
