@@ -1,13 +1,13 @@
 """Predictions of a study with the known real or true values. N architectures, M objectives, F front members."""
 
 from collections.abc import Mapping
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from nasrlm.arrays import FloatArray
+from studies.columns import ARCHITECTURE
 from studies.config import SearchConfig
 from studies.folder import FRONT_FILE, HISTORY_FILE, StudyError
 from studies.history import BOUNDS
@@ -26,29 +26,31 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     Raises:
         StudyError: the history or the front is damaged.
     """
-    names = list(config.objectives)
-    if config.guide is not None:
-        evaluated = Ledger.load(folder / HISTORY_FILE, config).evaluated
-        predicted = np.array([entry.predicted for entry in evaluated]).reshape(len(evaluated), len(names), len(BOUNDS))
-        real = np.array([entry.real for entry in evaluated]).reshape(len(evaluated), len(names))
-        notations = [entry.architecture for entry in evaluated]
-    else:
-        path = folder / FRONT_FILE
-        try:
-            frame = pd.read_csv(path, dtype={"architecture": str}) if path.exists() else pd.DataFrame()
-            columns = [name + TRUE for name in names]
-            if not set(columns) <= set(frame.columns):
-                return np.empty((0, len(names), len(BOUNDS))), np.empty((0, len(names))), []
-            bounds = [f"{name}{bound}" for name in names for bound in BOUNDS]
-            predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
-            real = frame[columns].to_numpy(dtype=np.float64)
-            notations = frame["architecture"].tolist()
-        except (ValueError, KeyError) as error:
-            raise StudyError(
-                f"{path}: expected the front of a study, got {error}. Remove it: a resumed search writes it again."
-            ) from error
-    known = ~np.isnan(predicted).all(axis=(1, 2)) & ~np.isnan(real).all(axis=1)
-    return predicted[known], real[known], list(compress(notations, known))
+    predicted, real, notations = (_of_front if config.guide is None else _of_ledger)(folder, config)
+    rows = np.flatnonzero(~np.isnan(predicted).all(axis=(1, 2)) & ~np.isnan(real).all(axis=1))
+    return predicted[rows], real[rows], [notations[row] for row in rows]
+
+
+def _of_ledger(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatArray, list[str]]:
+    ledger = Ledger.load(folder / HISTORY_FILE, config)
+    shape = len(ledger.evaluated), len(config.objectives), len(BOUNDS)
+    predicted = np.array([entry.predicted for entry in ledger.evaluated]).reshape(shape)
+    return predicted, ledger.results, [entry.architecture for entry in ledger.evaluated]
+
+
+def _of_front(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatArray, list[str]]:
+    path, names = folder / FRONT_FILE, config.objectives
+    bounds, true = [name + bound for name in names for bound in BOUNDS], [name + TRUE for name in names]
+    try:
+        frame = pd.read_csv(path, dtype={ARCHITECTURE: str}) if path.exists() else pd.DataFrame()
+        if not set(true) <= set(frame.columns):  # the study has no truth
+            frame = pd.DataFrame(columns=[ARCHITECTURE, *bounds, *true])
+        predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
+        return predicted, frame[true].to_numpy(dtype=np.float64), frame[ARCHITECTURE].tolist()
+    except (ValueError, KeyError) as error:
+        raise StudyError(
+            f"{path}: expected the front of a study, got {error}. Remove it: a resumed search writes it again."
+        ) from error
 
 
 def known_of(study: LoadedStudy, known: Mapping[str, FloatArray]) -> FloatArray:
