@@ -116,9 +116,9 @@ def simulate(
     predictor: SamplingPredictor,
     *,
     to_text: Callable[[A], str],
-    counts: Sequence[int] = (50, 100),
-    seeds: Sequence[int] = (0, 1, 2),
-    arms: Mapping[str, Guide | None] = ARMS,
+    counts: Sequence[int],
+    seeds: Sequence[int],
+    arms: Mapping[str, Guide | None],
     adapt: Adapt | None = None,
 ) -> Iterator[Outcome]:
     """Search with every arm and seed, one after another.
@@ -133,6 +133,7 @@ def simulate(
         arms: guides by name; None for an engine that evaluates in the table without a predictor.
         adapt: lets the predictor of every guided search learn.
     """
+    front = true_front(config, table)
     for arm, guide in arms.items():
         for seed in seeds:
             chosen = replace(config, trials=max(counts), seed=seed, guide=guide)
@@ -145,7 +146,7 @@ def simulate(
                         chosen, table.space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
                     )
                 history = pd.read_parquet(out / HISTORY_FILE)
-            yield _outcome(arm, chosen, table, history, counts, result.seconds)
+            yield _outcome(arm, chosen, table, front, history, counts, result.seconds)
 
 
 def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
@@ -158,35 +159,38 @@ def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, Floa
     return {keys[row]: values[row] for row in rows.tolist()}
 
 
-def pruned_front_share(
+def pruned_front_shares(
     config: SearchConfig,
     table: TableEvaluator[A],
     predictor: SamplingPredictor,
     to_text: Callable[[A], str],
-    risk: float,
-) -> float:
-    """Return the share of the true front's members that a gate prunes if its front has all other members."""
-    front, memory, pruned = true_front(config, table), PredictorMemory(predictor), 0
+    risks: Sequence[float],
+) -> dict[float, float]:
+    """Return, by risk, the share of the true front's members that a gate prunes if its front has all other members."""
+    front, memory = true_front(config, table), PredictorMemory(predictor)
     architectures = every_architecture(config.searched(table.space), table.known)
-    for key in front:
-        others = {other: values for other, values in front.items() if other != key}
-        gate = Gate(config.goals, config.constraints, risk=risk)
-        gate.add(list(others), np.array(list(others.values())).reshape(-1, len(config.objectives)))
-        text = to_text(architectures[key])
-        pruned += not gate.check([text], memory)[0].kept
-    return pruned / len(front)
+    shares = {}
+    for risk in risks:
+        gate, pruned = Gate(config.goals, config.constraints, risk=risk), 0
+        for key in front:
+            others = {other: values for other, values in front.items() if other != key}
+            results = np.array(list(others.values())).reshape(-1, len(config.objectives))
+            (decision,) = gate.with_front(list(others), results).check([to_text(architectures[key])], memory)
+            pruned += not decision.kept
+        shares[risk] = pruned / len(front)
+    return shares
 
 
 def _outcome(
     arm: str,
     config: SearchConfig,
     table: TableEvaluator[A],
+    front: Mapping[str, FloatArray],
     history: pd.DataFrame,
     counts: Sequence[int],
     seconds: float,
 ) -> Outcome:
-    front, goals = true_front(config, table), len(config.goals)
-    labels = true_labels(config, table)
+    labels, goals = true_labels(config, table), len(config.goals)
     feasible = feasible_mask(config.objectives, config.constraints, labels)
     losses = to_losses(config.goals, labels[:, :goals])
     status = history["status"] if "status" in history else pd.Series(EVALUATED, index=history.index)
@@ -271,7 +275,7 @@ def _pruned_front(
     """Return the share of the true front that a gate prunes, by risk; {} if the checkpoint lacks an objective."""
     if not set(config.objectives) <= set(predictor.objectives):
         return {}
-    shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in RISKS}
+    shares = pruned_front_shares(config, table, predictor, to_text, RISKS)
     return {"true_front": len(true_front(config, table)), "pruned_by_risk": shares}
 
 

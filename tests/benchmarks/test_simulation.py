@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.simulation import ARMS, main, pruned_front_share, simulate, true_front
+from benchmarks.simulation import ARMS, main, pruned_front_shares, simulate, true_front
 from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
@@ -52,11 +52,9 @@ def test_the_true_front_is_that_of_the_table() -> None:
 
 
 def test_calibrated_predictions_prune_few_of_the_true_front() -> None:
-    shares = [
-        pruned_front_share(toy_config(), TABLE, ToyPredictor(sigma=4.0), SPACE.format, risk) for risk in (0.001, 0.3)
-    ]
-    assert shares[0] == 0
-    assert shares[0] < shares[1] <= 0.6
+    shares = pruned_front_shares(toy_config(), TABLE, ToyPredictor(sigma=4.0), SPACE.format, (0.001, 0.3))
+    assert shares[0.001] == 0
+    assert shares[0.001] < shares[0.3] <= 0.6
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
