@@ -6,7 +6,6 @@ A method returns (N,) scores of the N test rows of a task. Pool: train rows, of 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -163,24 +162,19 @@ class LanguageModels:
 
     def _answers(self, task: Task, config: TrainConfig, rows: Rows, labels: FloatArray, measured: bool) -> FloatArray:
         """Train on labels of these rows, some of them held out to choose weights; return the test rows' scores."""
+        objective = task.target.objective
         splits = np.where(np.arange(len(rows)) % ROWS_PER_VALID_ROW == 0, "valid", "train")
-        examples = _examples(task, task.table.texts(rows, measured), labels, splits)
+        spaces = np.full(len(rows), task.target.space)
+        examples = Examples(task.table.texts(rows, measured), (objective,), labels[:, None], splits, spaces)
         lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
         with tempfile.TemporaryDirectory() as folder:
             chosen = lasting.model_copy(update={"out": Path(folder)})
             checkpoint = train(chosen, examples).checkpoint
         tests = task.table.texts(task.test, measured)
-        return Predictor(checkpoint).predict(tests, [task.target.objective], quantiles=(0.5,)).median[:, 0]
+        return Predictor(checkpoint).predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 
 
 def _pool_rows(task: Task) -> Rows:
     """Return the labelled rows, then up to POOL other train rows whose labels are not used."""
     others = np.setdiff1d(task.table.split("train", task.target.objective), task.train)
     return np.concatenate([task.train, np.random.default_rng((task.seed, 1)).permutation(others)[:POOL]])
-
-
-def _examples(
-    task: Task, texts: Sequence[str], labels: FloatArray, splits: np.ndarray[tuple[int], np.dtype[np.str_]]
-) -> Examples:
-    spaces = np.full(len(texts), task.target.space)
-    return Examples(list(texts), (task.target.objective,), labels[:, None], splits.astype(np.str_), spaces)

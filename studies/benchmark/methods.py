@@ -7,6 +7,7 @@ F features.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
@@ -115,11 +116,11 @@ def _process(groups: Sequence[FloatArray], task: Task) -> FloatArray:
     return fitted.expected_scores(len(task.train) + np.arange(len(task.test)))
 
 
-def _fitted(model: object, values: FloatArray, task: Task) -> FloatArray:
+def _fitted(model: Any, values: FloatArray, task: Task) -> FloatArray:
     """Fit a regressor with scikit-learn's interface to the ranks of the labels, and return the test rows' scores."""
     count = len(task.train)
-    model.fit(values[:count], NormalScores.of(task.labels).forward(task.labels))  # type: ignore[attr-defined]
-    scores: FloatArray = model.predict(values[count:])  # type: ignore[attr-defined]
+    model.fit(values[:count], NormalScores.of(task.labels).forward(task.labels))
+    scores: FloatArray = model.predict(values[count:])
     return scores
 
 
