@@ -101,7 +101,6 @@ class Gate:
         self.constraints = tuple(constraints)
         check_met_together(self.constraints)
         self.objectives = objectives_of(self.goals, self.constraints)
-        self.risk = risk
         self.levels = levels_of(risk, self.objectives)
         self._best = self._best_losses({} if best is None else best)
         self._front = self._no_front()
