@@ -28,6 +28,9 @@ ArchitecturesArgument = Annotated[
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL file with a column architecture or text.")
 ]
+TablesOption = Annotated[
+    list[Path], typer.Option("--table", help="Table of labelled architectures or texts; may be repeated.")
+]
 ObjectivesOption = Annotated[
     str | None,
     typer.Option("--objectives", metavar=LIST, help="Objectives, separated by commas; default: all known ones."),
@@ -41,6 +44,7 @@ InputShapeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+NewCheckpointOption = Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="Torch device, such as cpu or cuda.")]
 EngineOption = Annotated[
     EngineName, typer.Option("--engine", help="Engine that runs the model; auto: ONNX Runtime on a CPU, else torch.")

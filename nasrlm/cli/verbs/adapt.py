@@ -9,7 +9,7 @@ import typer
 
 import nasrlm
 from nasrlm.checkpoints.folder import check_replaceable
-from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
+from nasrlm.cli.options import CheckpointOption, JsonOption, NewCheckpointOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.verbs import LIST
 from spaces.drawing import POOL, Choice
 
@@ -24,7 +24,7 @@ def run(
     objectives: Annotated[
         str, typer.Option("--objectives", metavar=LIST, help="Objectives to learn, separated by commas.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
+    out: NewCheckpointOption,
     samples: Annotated[
         str, typer.Option("--samples", help="Number of labelled networks to learn from, or all.")
     ] = "10",

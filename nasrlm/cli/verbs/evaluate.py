@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,15 +15,14 @@ from nasrlm.cli.options import (
     JsonOption,
     ObjectivesOption,
     SpaceOption,
+    TablesOption,
     listed,
 )
 from nasrlm.cli.output import print_json, say
 
 
 def run(
-    tables: Annotated[
-        list[Path], typer.Option("--table", help="Table of labelled architectures or texts; may be repeated.")
-    ],
+    tables: TablesOption,
     objectives: ObjectivesOption = None,
     split: Annotated[str | None, typer.Option("--split", help="Use only rows of this split.")] = None,
     space: SpaceOption = None,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nasrlm.checkpoints.folder import check_replaceable
-from nasrlm.cli.options import CheckpointOption, JsonOption, SpaceOption, listed
+from nasrlm.cli.options import CheckpointOption, JsonOption, NewCheckpointOption, SpaceOption, TablesOption, listed
 from nasrlm.cli.verbs import LIST
 
 
 def run(
-    tables: Annotated[
-        list[Path], typer.Option("--table", help="Table of labelled architectures or texts; may be repeated.")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
+    tables: TablesOption,
+    out: NewCheckpointOption,
     objectives: Annotated[
         str | None,
         typer.Option(
