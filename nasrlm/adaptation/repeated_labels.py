@@ -67,8 +67,8 @@ def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArr
 
 def first_rows(texts: Sequence[Hashable]) -> NDArray[np.intp]:
     """Return (n,) the first row of each text, ascending."""
-    first_of = {text: row for row, text in reversed([*enumerate(texts)])}
-    return np.array(sorted(first_of.values()), dtype=np.intp)
+    _, firsts = np.unique(places_of(texts), return_index=True)
+    return firsts
 
 
 def first_of_each(texts: Sequence[Hashable]) -> NDArray[np.intp]:
