@@ -52,7 +52,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         raise ValueError(f"{path}: expected a column {', '.join(missing)}, got {got}.")
     if "space" in frame:
         frame["space"] = _found_spaces(frame["space"], path.parent)
-    empty = frame[described].map(is_empty).all(axis=1)
+    empty = (frame[described].isna() | (frame[described] == "")).all(axis=1)  # not by cell: a million take seconds
     if empty.any():
         what = " or ".join(described)
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
@@ -70,11 +70,6 @@ def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
     by_name = {name: found_from(folder, name) for name in names.unique() if isinstance(name, str)}
     moved = {name: found for name, found in by_name.items() if found != name}
     return names.replace(moved) if moved else names
-
-
-def is_empty(word: Any) -> bool:
-    """Return whether a cell of a column of strings is empty."""
-    return word == "" or pd.isna(word) is True
 
 
 def possible_numbers(labels: pd.Series[Any], place: object) -> pd.Series[Any]:

@@ -18,7 +18,7 @@ from spaces import ArchitectureError, get_space
 from spaces.registry import same_spaces
 from spaces.shown import shown
 from spaces.space import Genotype, SearchSpace
-from studies.tables.files import is_empty, label_columns, objective_columns, read_table
+from studies.tables.files import label_columns, objective_columns, read_table
 
 
 def read_rows(
@@ -163,8 +163,10 @@ def spelled_notation(notation: object) -> str:
 
 def row_names(frame: pd.DataFrame) -> list[str]:
     """Return a name for each row: its notation, the file that it was read from, or else its text."""
-    columns = [frame[name] for name in ("architecture", "file", "text") if name in frame]
-    return [str(next(word for word in words if not is_empty(word))) for words in zip(*columns, strict=True)]
+    names, *others = (frame[name] for name in ("architecture", "file", "text") if name in frame)
+    for other in others:
+        names = names.where(names.notna() & (names != ""), other)
+    return [str(name) for name in names]
 
 
 def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
