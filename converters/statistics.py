@@ -20,7 +20,7 @@ NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 # ONNX operators, and the positions of inputs that may be weights; where no nn function fits, as in half precision.
 PLAIN_CONVOLUTIONS = dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose", "DeformConv"), 1) | {"QLinearConv": 3}
-PRODUCTS = dict.fromkeys(("Einsum", "Gemm", "MatMul", "MatMulInteger"), (0, 1)) | {"QLinearMatMul": (0, 3)}
+PRODUCTS = dict.fromkeys(("Gemm", "MatMul", "MatMulInteger"), (0, 1)) | {"QLinearMatMul": (0, 3)}
 QUANTISED_GEMM = "com.microsoft.QGemm"  # in files that ONNX Runtime has quantised
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
@@ -39,7 +39,7 @@ class Statistics:
             and zero points of quantised weights. In an ONNX model, a weight that is used twice, such as an embedding
             that is also the last layer, counts once; of weights computed from other arrays, those arrays count.
         macs: multiply-accumulates of the faithful graph's convolutions, linear layers, recurrent layers and other
-            products in which either operand is a weight, which may be stored as integers. Not counted: biases, batch
+            products of which an operand is a weight, which may be stored as integers. Not counted: biases, batch
             norms, pooling, activations, products of activations, and what recurrent layers compute element by element.
         convs: convolutions of the faithful graph.
         live_macs: multiply-accumulates of the canonical graph, which has no dead branches.
@@ -195,7 +195,7 @@ def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
         return _output_size(graph, node) * prod(_weight_shape(node)[1:])
     if (filters := _filters(node)) in owned:
         return _plain_convolution_macs(graph, node, owned[filters])
-    if any(node.inputs[index] in owned for index in PRODUCTS.get(node.op_type, ())):
+    if not owned.keys().isdisjoint(_factors(node)):
         return _product_macs(graph, node)
     if node.op_type == QUANTISED_GEMM:
         return _quantised_gemm_macs(graph, node, owned)
@@ -227,6 +227,13 @@ def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> in
     """
     x = node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]
     return _size(graph, x, node) * prod(weight_shape[1:])
+
+
+def _factors(node: Node) -> Sequence[str]:
+    """Return the operands that a node multiplies; an Einsum has any number, and of a single one it is no product."""
+    if node.op_type == "Einsum":
+        return node.inputs if len(node.inputs) > 1 else ()
+    return [node.inputs[index] for index in PRODUCTS.get(node.op_type, ())]
 
 
 def _product_macs(graph: Graph, node: Node) -> int:
