@@ -18,11 +18,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read the tensors of a safetensors file, by name.
 
     Raises:
-        ValueError: the file is missing or broken.
+        ValueError: the file is missing, broken or may not be read.
     """
     try:
+        path.open("rb").close()  # of a file that it may not read, load_file says that there is none
         return load_file(path)
-    except (SafetensorError, OSError) as e:
+    except OSError as e:
+        raise ValueError(f"{path}: expected a safetensors file, got {e.strerror}. Copy the whole checkpoint.") from e
+    except SafetensorError as e:
         raise ValueError(f"{path}: expected a safetensors file, got {e}. It may be truncated.") from e
 
 

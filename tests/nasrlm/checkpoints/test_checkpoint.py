@@ -75,6 +75,10 @@ BREAKAGES = {
         "config.json: expected a model of this version",
     ),
     "numbers for encoders": (edit_config(lambda c: c.update(encoders=[5])), "spaces.safetensors"),
+    "no encoders": (
+        edit_config(lambda c: c.update(encoders=["here"])),
+        "spaces.safetensors: expected a safetensors file, got No such file or directory. Copy the whole checkpoint.",
+    ),
     "unknown size": (edit_config(lambda c: c["model"].update(girth=3)), "unexpected keyword argument 'girth'"),
     "impossible size": (
         edit_config(lambda c: c["model"].update(num_heads=0)),
