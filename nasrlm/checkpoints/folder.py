@@ -114,7 +114,7 @@ def check_replaceable(folder: Path) -> None:
     Raises:
         ValueError: it is a file, the released checkpoint's folder, or a folder with other things than a checkpoint,
             such as the working directory.
-        OSError: its parent folder cannot be written; the message names it.
+        OSError: it or its parent folder cannot be written; the message names which.
     """
     place = folder.resolve()
     if Path.cwd().is_relative_to(place):
@@ -132,3 +132,4 @@ def check_replaceable(folder: Path) -> None:
             f"{others[0].name} in it. Choose another."
         )
     check_folder(place.parent)  # the new one is written there, then renamed
+    check_folder(place)  # whose mode the new one gets

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -334,6 +335,24 @@ def test_a_folder_of_other_things_is_no_place_for_a_checkpoint(checkpoint: Check
     (tmp_path / "empty" / "README.md").write_text("mine")
     checkpoint.save_pretrained(tmp_path / "empty")
     assert (tmp_path / "empty" / "README.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_copied(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "checkpoint"
+    checkpoint.save_pretrained(folder)
+    make = tempfile.TemporaryDirectory
+
+    def as_if_read_only(*, dir: Path) -> tempfile.TemporaryDirectory[str]:  # root may write to any
+        if dir == folder:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return make(dir=dir)
+
+    monkeypatch.setattr("nasrlm.files.tempfile.TemporaryDirectory", as_if_read_only)
+    with pytest.raises(OSError, match=r"checkpoint: expected a folder that can be written, got Permission denied\."):
+        replace(checkpoint, card={"steps": 9}).save_pretrained(folder)
+    assert Checkpoint.from_pretrained(folder).card == checkpoint.card
 
 
 def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:
