@@ -185,7 +185,9 @@ def _proposer(
         if all(name in model.predictor.objectives for name in config.objectives):
             if guide.exhaustive:
                 learning.to_text.write((choice or {}).values(), progress=progress)
-            return propose(guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt)
+            return propose(
+                guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt, progress=progress
+            )
         check = functools.partial(check_by_known, gate, model) if guide.gate and config.hard_constraints else None
         return begin(space, evaluator, ledger, count=count, known=known, attempt=attempt, check=check)
 

@@ -9,6 +9,7 @@ from itertools import compress
 from typing import Generic, TypeVar
 
 import numpy as np
+from tqdm import tqdm
 
 from nasrlm.arrays import BoolArray, FloatArray, complete_mask
 from spaces import SearchSpace
@@ -27,7 +28,7 @@ from studies.problem import Problem, load_engine
 from studies.screen import Screen
 from studies.surrogates.known_only import KnownOnly
 from studies.surrogates.learning import Model
-from studies.surrogates.memory import JointPredictor
+from studies.surrogates.memory import BAR_AFTER, JointPredictor
 
 A = TypeVar("A", bound=Hashable)
 
@@ -57,6 +58,7 @@ def propose(
     count: int,
     known: Mapping[str, A] | None = None,
     attempt: int = 0,
+    progress: bool = False,
 ) -> list[Entry]:
     """Return the entries of the next batch; they depend on the arguments alone, not on earlier calls.
 
@@ -69,6 +71,7 @@ def propose(
         count: largest number of architectures to choose.
         known: the only architectures to choose from, by key, see ``every_architecture``; None for the whole space.
         attempt: part of the seed; another number draws other candidates for the same batch.
+        progress: show a bar on stderr while the engine searches for longer than ``BAR_AFTER``.
 
     Returns:
         Architectures pruned for the first time, then up to ``count`` chosen ones. With ``guide.exhaustive``, which
@@ -85,7 +88,7 @@ def propose(
         screen.look(every_architecture(space) if known is None else known)
     else:
         generations = guide.generations + ledger.barren_batches + attempt  # more after batches without candidates
-        _search(config, generations, space, screen, seed, known)
+        _search(config, generations, space, screen, seed, known, progress)
     proposed = set(screen.decisions)
     if known is not None and len(known) <= MOST_LOOKED_AT and ledger.barren_batches + attempt:
         screen.look(known)  # architectures that the engine did not propose may still be worth an evaluation
@@ -165,18 +168,24 @@ def _search(
     screen: Screen[A],
     seed: int,
     known: Mapping[str, A] | None,
+    progress: bool,
 ) -> None:
     """Run an engine on the predictions for some generations, starting from the real front."""
     trials = generations * config.population_size
     inner = replace(config, trials=trials, earlier_trials=(), seed=seed, storage=None, guide=None, warm_start=())
     front = [space.parse(architecture) for architecture in screen.gate.names]
 
-    def stop_when_spent(problem: Problem[A]) -> None:
-        if len(problem.history) >= trials:
-            problem.stop("as many architectures were looked at")
+    with tqdm(
+        total=trials, desc="propose", unit="architecture", delay=BAR_AFTER, leave=False, disable=not progress
+    ) as bar:
 
-    problem = Problem(inner, space, screen, on_batch=stop_when_spent, first=front, known=known)
-    load_engine(config.engine)(problem)
+        def stop_when_spent(problem: Problem[A]) -> None:
+            bar.update(len(problem.history) - bar.n)
+            if len(problem.history) >= trials:
+                problem.stop("as many architectures were looked at")
+
+        problem = Problem(inner, space, screen, on_batch=stop_when_spent, first=front, known=known)
+        load_engine(config.engine)(problem)
 
 
 def hashed_seed(*numbers: int) -> int:

@@ -14,6 +14,7 @@ from nasrlm.prediction import Prediction
 
 A = TypeVar("A", bound=Hashable)
 
+BAR_AFTER = 5.0  # seconds of writing texts; a batch takes minutes if networks are written in torch, else two seconds
 UNCOMPRESSED = 2**26  # characters; enough for all of NAS-Bench-201, which an exhaustive search needs for every batch
 
 

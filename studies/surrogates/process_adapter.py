@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from nasrlm.arrays import FloatArray, standardised
 from spaces import SearchSpace
@@ -24,7 +25,7 @@ from studies.config import SearchConfig
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
 from studies.surrogates.graph_process import GraphProcess, Networks, networks_of
-from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.surrogates.memory import BAR_AFTER, PredictorMemory, SamplingPredictor, TextMemory
 from studies.surrogates.residual_process import PredictorFeatures, ResidualProcess
 from studies.surrogates.text_process import TextGroups, TextProcess
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
@@ -80,7 +81,7 @@ class ProcessAdapter(Generic[A]):
         pool_size: number of texts by which features are standardised.
         networks: returns all architectures that will ever be predicted; called when an objective that the predictor
             does not know is first learned. None if they are too many.
-        progress: show a bar on stderr while their texts are written.
+        progress: show bars on stderr while texts are written.
 
     Cost: below a second per objective for a hundred results, some seconds for thousands. Besides, the predictor
     predicts each text once, and for objectives that it does not know, each text is counted in 2 to 8 ms.
@@ -120,7 +121,9 @@ class ProcessAdapter(Generic[A]):
     @cached_property
     def _pool(self) -> list[str]:
         rng = np.random.default_rng(0)
-        return [self.to_text(self.space.sample(rng)) for _ in range(self.pool_size)]
+        drawn = [self.space.sample(rng) for _ in range(self.pool_size)]
+        bar = tqdm(drawn, "learn", unit="text", delay=BAR_AFTER, leave=False, disable=not self._progress)
+        return [self.to_text(architecture) for architecture in bar]
 
     @cached_property
     def _features(self) -> PredictorFeatures:

@@ -375,3 +375,15 @@ def test_the_bar_counts_evaluations_on_stderr(tmp_path: Path, capsys: pytest.Cap
     captured = capsys.readouterr()
     assert "14/14" in captured.err
     assert captured.out == ""
+
+
+def test_bars_tell_that_networks_are_looked_at_if_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(guided_config(), tmp_path / "fast", progress=True)
+    assert "propose" not in capsys.readouterr().err
+    monkeypatch.setattr("studies.proposal.BAR_AFTER", 0)
+    run(guided_config(), tmp_path / "slow", progress=True)
+    assert "propose" in capsys.readouterr().err
+    run(guided_config(), tmp_path / "silent")
+    assert "propose" not in capsys.readouterr().err

@@ -188,3 +188,19 @@ def test_too_few_results_teach_nothing() -> None:
     assert learned.objectives == OBJECTIVES[1:]
     learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:3]))
     assert learned.objectives == (*OBJECTIVES[1:], OBJECTIVES[0])
+
+
+@pytest.mark.parametrize(
+    ("patience", "progress", "is_told"), [(0.0, True, True), (0.0, False, False), (5.0, True, False)]
+)
+def test_a_bar_tells_that_texts_are_written_if_that_takes_long(
+    patience: float,
+    progress: bool,
+    is_told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("studies.surrogates.process_adapter.BAR_AFTER", patience)
+    predictor = ToyPredictor(sigma=0.1)
+    ProcessAdapter(SPACE, predictor, OBJECTIVES, to_text=SPACE.format, progress=progress)(toy_table()[:25])
+    assert ("learn" in capsys.readouterr().err) == is_told
