@@ -12,6 +12,7 @@ from optuna.trial import TrialState
 
 from nasrlm.optuna import Guide
 from studies.gate import Gate
+from studies.guide import levels_of
 from tests.studies.optuna_scenes import make_gate, make_study, objective, to_params
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -208,13 +209,13 @@ def test_proposals_are_pruned_at_the_risk_and_by_the_best_values_of_the_gate(mon
     with_front = Gate.with_front
 
     def spied(self: Gate, *args: Any) -> Gate:
-        asked.append((self.risk, self._best.tolist()))
+        asked.append((self.levels, self._best.tolist()))
         return with_front(self, *args)
 
     monkeypatch.setattr(Gate, "with_front", spied)
     gate.enqueue(study, 1)
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
-    assert asked == 2 * [(0.001, [-np.inf, 0.5])]
+    assert asked == 2 * [(levels_of(0.001, OBJECTIVES[:2]), [-np.inf, 0.5])]
 
 
 def test_without_more_words_it_learns_by_processes() -> None:
