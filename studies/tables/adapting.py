@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -57,11 +57,20 @@ class Adapted:
     objectives: Sequence[str]
 
     def judge(self) -> dict[str, Quality]:
-        """Return metrics of each objective on the other rows; {} if there are none."""
+        """Return metrics of each objective on the other rows; {} if there are none.
+
+        Keys are space/objective if there are several spaces, because labels of two spaces are not comparable.
+        """
         if not self.texts_of_others:
             return {}
         answer = Predictor(self.checkpoint).predict(self.texts_of_others, self.objectives)
-        return quality(answer, self.others[list(self.objectives)].to_numpy(dtype=np.float64))
+        labels, spaces = self.others[list(self.objectives)].to_numpy(dtype=np.float64), row_spaces(self.others)
+        found = {
+            space: quality(replace(answer, values=answer.values[spaces == space]), labels[spaces == space])
+            for space in sorted(set(spaces))
+        }
+        several = len(found) > 1
+        return {f"{space}/{name}" if several else name: x for space, of in found.items() for name, x in of.items()}
 
 
 def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool = False) -> Adapted:

@@ -239,7 +239,9 @@ def test_each_space_is_learned_by_itself(nasrlm: CommandLine, checkpoint_folder:
     words += ("--pool", 10, "--like-table", "--out", tmp_path / "new")
     done = nasrlm(*words, "--samples", 7, "--json")
     assert done.status == 0, done.stderr
-    used = json.loads(done.stdout)["used"]
+    used, others = (json.loads(done.stdout)[key] for key in ("used", "others"))
+    assert list(others) == [f"nasbench201/{NEW}"]  # one row of the other space says nothing
+    assert others[f"nasbench201/{NEW}"]["n"] == 10  # those of its pool
     assert (len(used), len({*used}.intersection(cells["architecture"])), len({*used})) == (7, 4, 7)
     asked = ("predict", "--checkpoint", tmp_path / "new", "--objectives", NEW, "--json")
     for space, (low, high) in {"nasbench201": (1.0, 2.0), "nasbench_macro": (80.0, 100.0)}.items():
