@@ -45,6 +45,7 @@ class Pool:
         summaries: (N, S) summaries of the texts: means of encoder states and embeddings, and counts of the network; see
             ``Encoded.summaries``.
         guessed: those of the objectives that were not learned from networks of the texts' space.
+        read_off: those of the objectives that a readout predicted, which ``adapt`` had taught the model.
     """
 
     texts: Sequence[str]
@@ -52,6 +53,7 @@ class Pool:
     features: FloatArray
     summaries: FloatArray
     guessed: frozenset[str] = frozenset()
+    read_off: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Pool({len(self.texts):,} texts, {len(self.objectives)} objectives; see texts, objectives, features)"
@@ -162,7 +164,8 @@ class Pool:
         """Return the pool without the predictions of an objective, as if the model did not know it."""
         kept = [column for column, name in enumerate(self.objectives) if name != objective]
         others = [self.objectives[column] for column in kept]
-        return replace(self, objectives=others, features=self.features[:, kept], guessed=self.guessed - {objective})
+        guessed, read_off = self.guessed - {objective}, self.read_off - {objective}
+        return replace(self, objectives=others, features=self.features[:, kept], guessed=guessed, read_off=read_off)
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
@@ -190,7 +193,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     scaled = [scaled_labels(medians, is_logarithmic(name, medians)) for name, medians in columns]
     names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
     guessed = checkpoint.guessed_of(space) & {*names} if summaries[:, -NUM_COUNTS:].any() else frozenset()
-    return Pool(texts, names, standardised(features), summaries, guessed)
+    return Pool(texts, names, standardised(features), summaries, guessed, checkpoint.read_off & {*names})
 
 
 def choose_diverse(

@@ -55,22 +55,23 @@ def labelled_pool(checkpoint: Checkpoint, name: str, costs: tuple[float, float])
     return pool, np.where(np.arange(len(pool.texts)) < 12, np.linspace(*costs, len(pool.texts)), np.nan)
 
 
-def test_each_of_two_spaces_is_predicted_as_if_it_were_the_only_one() -> None:
+@pytest.mark.parametrize("name", [NEW, OBJECTIVES[1]])  # a known objective's own predictions are features
+def test_each_of_two_spaces_is_predicted_as_if_it_were_the_only_one(name: str) -> None:
     checkpoint = network_checkpoint()
     cells, blocks = (
         labelled_pool(checkpoint, "nasbench201", (1, 9)),
         labelled_pool(checkpoint, "nasbench_macro", (90, 20)),
     )
-    of_cells = adapt(checkpoint, cells[0], NEW, cells[1])
-    of_blocks = adapt(checkpoint, blocks[0], NEW, blocks[1])
-    both = adapt(of_cells, blocks[0], NEW, blocks[1], beside=True)
+    of_cells = adapt(checkpoint, cells[0], name, cells[1])
+    of_blocks = adapt(checkpoint, blocks[0], name, blocks[1])
+    both = adapt(of_cells, blocks[0], name, blocks[1], beside=True)
     texts = [text for pair in zip(cells[0].texts, blocks[0].texts, strict=False) for text in pair]  # one after another
-    found = Predictor(both).predict(texts, [OBJECTIVES[1], NEW]).values
+    found = Predictor(both).predict(texts, [OBJECTIVES[0], name]).values
     for alone, start in ((of_cells, 0), (of_blocks, 1)):
-        expected = Predictor(alone).predict(texts, [OBJECTIVES[1], NEW]).values[start::2]
+        expected = Predictor(alone).predict(texts, [OBJECTIVES[0], name]).values[start::2]
         np.testing.assert_allclose(found[start::2], expected, rtol=1e-6)
-    forgotten = adapt(of_cells, blocks[0], NEW, blocks[1])
-    assert np.median(Predictor(forgotten).predict(cells[0].texts, [NEW]).median) > 15
+    forgotten = adapt(of_cells, blocks[0], name, blocks[1])
+    assert np.median(Predictor(forgotten).predict(cells[0].texts, [name]).median) > 15
 
 
 def test_spaces_side_by_side_survive_a_folder_and_another_objective(tmp_path: Path) -> None:
