@@ -100,8 +100,9 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
         for space, share in shares.items()
     ]
     found, counts = _learn(checkpoint, config, parts, progress)
-    found = with_step(found, adapt_step(names, counts, config.files, list(shares)))
     learned = pd.concat([part.learned for part in parts])
+    spaces = [sorted(set(row_spaces(learned[learned[name].notna()]))) for name in names]
+    found = with_step(found, adapt_step(names, counts, config.files, spaces))
     others = pd.concat([part.others for part in parts])
     texts_of_others = [text for part in parts for text in part.texts_of_others]
     judged = rng.permutation(len(others))[:MOST_JUDGED]

@@ -314,7 +314,7 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
     learned = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
     spaces = ["mine/space.py:Mine", "other"]
-    step = adapt_step(["latency_ms@new"], [3], [Path("labels.csv")], spaces)
+    step = adapt_step(["latency_ms@new"], [3], [Path("labels.csv")], [spaces])
     with_step(learned, step).save_pretrained(tmp_path / "adapted")
     predictor = Predictor.from_pretrained(tmp_path / "adapted")
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""

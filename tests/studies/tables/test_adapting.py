@@ -64,6 +64,20 @@ def test_a_space_of_ones_own_is_one_from_wherever_tables_name_it(tmp_path: Path)
     assert adapted.learned["space"].nunique() == 1
 
 
+def test_objectives_of_different_spaces_are_taught_in_these_alone(tmp_path: Path) -> None:
+    labels = {"nasbench201": NEW, "nasbench_macro": "energy_mj@unheard"}
+    for name, objective in labels.items():
+        space = get_space(name)
+        rows = [space.format(space.sample(np.random.default_rng(seed))) for seed in range(6)]
+        table = pd.DataFrame({"space": name, "architecture": rows, objective: np.arange(1.0, 7.0)})
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    config = AdaptConfig(sorted(tmp_path.iterdir()), [*labels.values()], samples=None, pool=8)
+    checkpoint = adapt_to_tables(network_checkpoint(), config).checkpoint
+    for name, objective in labels.items():
+        assert checkpoint.taught_spaces(objective) == [name]
+        assert [other for other in labels.values() if checkpoint.was_taught(other, name)] == [objective]
+
+
 def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
     rows = architecture_table(32).drop_duplicates("architecture")[["space", "architecture"]]
     words = ["n/a", *map(str, range(1, len(rows)))]
