@@ -30,7 +30,8 @@ from nasrlm.model.readout import SMALLEST, Readings
 
 # Function that spells the objectives at (K,) columns of the M; returns (N, K, ...) predictions.
 Spelled = Callable[[Tensor], Tensor]
-# The same for objectives that are read off or added up, given their predicted distributions.
+# The same for objectives that are read off or added up, given their predicted distributions; a column is repeated if
+# its objective has several readouts.
 Read = Callable[[Tensor, Readings], Tensor]
 ROWS_PER_SLICE = 16_384  # objectives x levels of a text decoded at a time, which takes up to half a gigabyte
 

@@ -35,7 +35,7 @@ class ModelConfig:
         freeze_backbone: do not train a T5Gemma.
         lora_rank: freeze a T5Gemma except for a learned change of this rank in its attention; 0 for none.
         backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
-        num_readouts: objectives predicted by a kernel machine instead of the decoder, see ``nasrlm.adaptation.adapt``.
+        num_readouts: kernel machines that predict objectives instead of the decoder, see ``nasrlm.model.readout``.
         num_anchors: texts that each readout compares a text with.
         num_graph_networks: graph networks, each of which corrects one of the readouts.
         num_sum_rows: largest number of rows in the row sum of a readout, see ``nasrlm.model.row_sum``.

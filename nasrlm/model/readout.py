@@ -70,9 +70,9 @@ def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
 
 
 class Readouts(nn.Module):
-    """A readouts: a kernel machine and a table for each, with a graph network for some.
+    """The readouts of a model: a kernel machine and a table for each of A, with a graph network for some.
 
-    If an objective has several, ``choice`` tells which one reads a text.
+    If an objective has several readouts, ``choice`` tells which one reads a text.
 
     There is one more buffer ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
     """
@@ -88,7 +88,7 @@ class Readouts(nn.Module):
     # Only if a readout has a slope:
     macs: Tensor  # (A, 2) slope of the mean along the log MACs, 0 if it has none, and the mean of the log MACs
     # Only if there are graph networks:
-    shares: Tensor  # (A, B) factor of each network's scores, 0 for networks of other objectives
+    shares: Tensor  # (A, B) factor of each network's scores, 0 for networks of other readouts
     # Only if there are row sums:
     sum_rows: Tensor  # (A, R) numbers of rows, padded with NO_ROW
     sum_costs: Tensor  # (A, R, 2) float64 costs of these rows, see ``RowSum``
@@ -147,9 +147,9 @@ class Readouts(nn.Module):
     def choice(self, summaries: Tensor, objectives: Tensor) -> tuple[Tensor, Tensor]:
         """Choose the readout of each objective that was fitted to networks most like a text's.
 
-        Likeness is the cosine between a text's counts of structures and their mean over the texts that a readout was
-        fitted to, plus the same for rows. It tells spaces apart, except those that share networks (docs/log.md,
-        2026-11-29).
+        How alike they are is the cosine between a text's counts of structures and their mean over the texts that a
+        readout was fitted to, plus the same for rows. This tells spaces apart, except those that share networks
+        (docs/log.md, 2026-11-29).
 
         Args:
             summaries: (N, S) of the texts.
@@ -159,12 +159,12 @@ class Readouts(nn.Module):
             (C,) indices of the objectives that the readouts are of, and (N, M) indices of chosen readouts among the C.
         """
         of, own = self._places(objectives)
-        likeness = torch.zeros(len(summaries), len(own), dtype=torch.float64, device=summaries.device)
+        alike = torch.zeros(len(summaries), len(own), dtype=torch.float64, device=summaries.device)
         for name, counts, means in zip(NAMES, parts_of(summaries), parts_of(self.centre[own].double()), strict=True):
             if name in HASHED:
-                likeness += nn.functional.normalize(counts) @ nn.functional.normalize(means).mT
+                alike += nn.functional.normalize(counts) @ nn.functional.normalize(means).mT
         is_of = of == torch.arange(len(objectives), device=of.device)[:, None]
-        return of, torch.where(is_of, likeness[:, None], -torch.inf).argmax(dim=-1)
+        return of, torch.where(is_of, alike[:, None], -torch.inf).argmax(dim=-1)
 
     def _places(self, objectives: Tensor) -> tuple[Tensor, Tensor]:
         """Return (C,) indices of objectives among the M, ascending, and of their readouts among the A."""

@@ -25,8 +25,9 @@ class AdaptConfig:
         tables: files of architectures or texts with labels; rows of the split "test" are not used. Several rows of one
             network count once, with the mean of its labels.
         objectives: names of M objectives.
-        samples: number of networks to learn from, which have labels of all objectives; as many of each space if there
-            are several. None for all networks with any label, each objective from its own labels.
+        samples: number of networks to learn from, which have labels of all objectives; if there are several spaces, as
+            many of each, together this number. None for all networks with any label, each objective from its own
+            labels.
         choose: "random", by the seed, or "active" for the networks whose labels are most informative.
         pool: number of other texts of each space, whose predictions are used in learning. They come from the tables
             and, where these have architectures, from the space.

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -66,10 +67,17 @@ def test_each_of_two_spaces_is_predicted_as_if_it_were_the_only_one(name: str) -
     of_blocks = adapt(checkpoint, blocks[0], name, blocks[1])
     both = adapt(of_cells, blocks[0], name, blocks[1], beside=True)
     texts = [text for pair in zip(cells[0].texts, blocks[0].texts, strict=False) for text in pair]  # one after another
-    found = Predictor(both).predict(texts, [OBJECTIVES[0], name]).values
-    for alone, start in ((of_cells, 0), (of_blocks, 1)):
-        expected = Predictor(alone).predict(texts, [OBJECTIVES[0], name]).values[start::2]
-        np.testing.assert_allclose(found[start::2], expected, rtol=1e-6)
+    names, values = [OBJECTIVES[0], name], np.full((len(texts), 2), 9.0)
+    questions: list[Callable[[Predictor], np.ndarray]] = [
+        lambda predictor: predictor.predict(texts, names).values,
+        lambda predictor: predictor.joint_samples(texts, names, 3),
+        lambda predictor: predictor.log_probabilities(texts, names, values),
+        lambda predictor: predictor.cumulative_probabilities(texts, names, values),
+    ]
+    for ask in questions:
+        found = ask(Predictor(both))
+        for alone, start in ((of_cells, 0), (of_blocks, 1)):
+            np.testing.assert_allclose(found[start::2], ask(Predictor(alone))[start::2], rtol=1e-6)
     forgotten = adapt(of_cells, blocks[0], name, blocks[1])
     assert np.median(Predictor(forgotten).predict(cells[0].texts, [name]).median) > 15
 
