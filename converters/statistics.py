@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape, depth_of, union
@@ -15,7 +16,7 @@ from converters.models.onnx_layers import INDICES
 from converters.models.onnx_positions import QUANTISATION, QUANTISED_BIASES
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
-LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
+LAYERS = CONVOLUTIONS | {"nn.Linear", "nn.LinearBias"}
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 # ONNX operators, and the positions of inputs that may be weights; where no nn function fits, as in half precision.
@@ -191,7 +192,7 @@ def _macs(graph: Graph) -> int:
 
 
 def _node_macs(graph: Graph, node: Node, owned: Mapping[str, Shape]) -> int:
-    if node.op_type in CONVOLUTIONS | LINEARS:
+    if node.op_type in LAYERS:
         return _output_size(graph, node) * prod(_weight_shape(node)[1:])
     if (filters := _filters(node)) in owned:
         return _plain_convolution_macs(graph, node, owned[filters])
@@ -285,7 +286,7 @@ def _shape(graph: Graph, x: str, node: Node) -> Shape:
 def _weight_shape(node: Node) -> Shape:
     shape = node.attribute("weight_shape")
     assert isinstance(shape, tuple), f"layer {node} has no weight shape"
-    return tuple(int(size) for size in shape)
+    return cast(Shape, shape)
 
 
 _OF_FAITHFUL = {"params": _params, "macs": _macs, "convs": _num_convolutions}
