@@ -147,14 +147,11 @@ class _Colours:
 
     def break_ties(self) -> None:
         """Refine until no two different operands of a commutative operator have the same colour."""
-        if not self._tied():
-            return
-        touched: Iterable[int] = set(self.colour)
-        while self._tied():
-            self._refine(touched)
-            if tied := self._tied():
-                colour = min([self.colour[vertex] for vertex in tied])
-                touched = self._set_apart(self._first_of(self.members[colour]))
+        if self._tied():
+            self._refine(set(self.colour))
+        while tied := self._tied():
+            colour = min([self.colour[vertex] for vertex in tied])
+            self._refine(self._set_apart(self._first_of(self.members[colour])))
 
     def _first_of(self, tied: Sequence[int]) -> int:
         """Return the vertex of a class that gets a colour of its own first, independently of the vertices' order.
