@@ -54,8 +54,10 @@ def known_as(name: str, known: Collection[str]) -> str:
     A user's own space, ``path/to/file.py:ClassName``, matches by file name and class, whatever the path, if only one of
     ``known`` has the same, and unless both files exist and differ.
     """
+    if name in known:
+        return name
     alike = [other for other in known if file_and_class(other) == file_and_class(name) and not _are_two(other, name)]
-    return alike[0] if name not in known and len(alike) == 1 else name
+    return alike[0] if len(alike) == 1 else name
 
 
 def file_and_class(name: str) -> str:
