@@ -146,11 +146,10 @@ def walks(graph: OperatorGraph) -> Counts:
         reached = _together([ending[source] for source in sources])
         if not passed:
             step = f" > {label}"
-            longer = [{walk + step: count for walk, count in walks.items()} for walks in reached]
+            longer = [{walk + step: count for walk, count in counts.items()} for counts in reached]
             reached = [{label: 1}, *longer[:-1]]
-            for walks in (reached[0], *longer):
-                for walk, count in walks.items():
-                    total[walk] += count
+            for counts in (reached[0], *longer):
+                total.update(counts)
         if len(total) > MOST_WALKS:
             return Counter()
         ending.append(reached)
@@ -239,9 +238,9 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
         return endings[0]  # no copy is needed, as nobody changes it
     merged: list[dict[str, int]] = [{} for _ in range(LONGEST_WALK - 1)]
     for ending in endings:
-        for walks, more in zip(merged, ending, strict=True):
+        for counts, more in zip(merged, ending, strict=True):
             for walk, count in more.items():
-                walks[walk] = walks.get(walk, 0) + count
+                counts[walk] = counts.get(walk, 0) + count
     return merged
 
 
