@@ -99,14 +99,14 @@ def spell_path(path: BlockPath) -> str:
 
 
 def _layers(operation: str, channels: int, out_channels: int, stride: int) -> list[Layer]:
-    kind, *options = operation.split("-")
-    if kind == "bottleneck":
-        ratio, size = int(options[0][1:]), int(options[1][1:])
-        hidden = channels // ratio if options[0][0] == "r" else channels * ratio
-        return [Layer("conv", (size, size), hidden, stride), Layer("conv", (size, size), out_channels)]
     size = int(operation[-1])
-    if kind.startswith("double"):
+    if operation.startswith("bottleneck"):
+        _, change, _ = operation.split("-")  # such as r2, reduced to half, or e2, expanded to twice
+        hidden = channels // int(change[1:]) if change[0] == "r" else channels * int(change[1:])
+        return [Layer("conv", (size, size), hidden, stride), Layer("conv", (size, size), out_channels)]
+    kind = operation.removesuffix(f"{size}x{size}")
+    if kind == "double":
         return [Layer("conv", (size, size), channels, stride), Layer("conv", (size, size), out_channels)]
-    if kind.startswith("inception"):
+    if kind == "inception_s":
         return [Layer("conv", (1, size), out_channels, stride), Layer("conv", (size, 1), out_channels)]
-    return [Layer(kind.rstrip("135x"), (size, size), out_channels, stride)]
+    return [Layer(kind, (size, size), out_channels, stride)]
