@@ -78,8 +78,15 @@ def read_calibration(stored: object) -> Calibration:
     return stored
 
 
-def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
+def calibrated_levels(
+    calibration: Calibration, objectives: Sequence[str], quantiles: Sequence[float] | FloatArray
+) -> FloatArray:
     """Return the levels at which the model's quantiles are the calibrated ones.
+
+    Args:
+        calibration: by objective.
+        objectives: M names.
+        quantiles: (Q,) levels, or an array of another shape, which the result then has in place of Q.
 
     Returns:
         (M, Q) levels; for an objective without calibration, ``quantiles`` themselves.

@@ -192,10 +192,8 @@ class Predictor:
         uniform = rng.uniform(size=(len(texts), len(names), samples))
         both = np.empty((2, *uniform.shape))
         for index, name in enumerate(names):
-            drawn = uniform[:, index].ravel()
             for levels, calibration in zip(both, self._calibrations(), strict=True):
-                calibrated = calibrated_levels(calibration, [name], list(drawn))
-                levels[:, index] = calibrated.reshape(len(texts), samples)
+                levels[:, index] = calibrated_levels(calibration, [name], uniform[:, index])[0]
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
