@@ -161,8 +161,8 @@ def _part_of(
         used = choose_diverse(pool, candidates, samples)
     else:
         used = rng.choice(candidates, samples, replace=False)
-    learned = [texts[row] for row in used]
-    others = candidates[~np.isin(places_of(texts)[candidates], places_of(texts)[used])]
+    learned, places = [texts[row] for row in used], places_of(texts)
+    others = candidates[~np.isin(places[candidates], places[used])]
     name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
     pool, labels = _with_labels(pool, used, frame.iloc[used], measured, config.objectives)
     names = [name_of.get(text, "") for text in pool.texts]
@@ -179,17 +179,17 @@ def _learn(
     """
     counts: list[int] = []
     for column, name in enumerate(tqdm(config.objectives, "learn", unit="objective", disable=not progress)):
-        having = [part for part in parts if part.learned[name].notna().any()]
-        counts.append(0)
-        for number, part in enumerate(having):
+        count = 0
+        for number, part in enumerate([part for part in parts if part.learned[name].notna().any()]):
             given = part.labels[:, column]
             kept = without_strays(part.pool, name, given, names=part.names) if config.leave_out_strays else given
             strays = set(itertools.compress(part.pool.texts, np.isfinite(given) & np.isnan(kept)))
             known = itertools.compress(part.texts_of_learned, part.learned[name].notna())
-            counts[-1] += sum(text not in strays for text in known)
+            count += sum(text not in strays for text in known)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
                 checkpoint = adapt(checkpoint, part.pool, name, kept, progress, names=part.names, beside=number > 0)
+        counts.append(count)
     return checkpoint, counts
 
 
