@@ -103,8 +103,7 @@ def adapt(
     warn_of_strays(pool, objective, rows, labels, names, "still learned: leave it out if the measurement failed")
     rows = _first_spellings(pool, rows, labels)
     is_known = objective in pool.objectives
-    if objective in pool.read_off:  # its readout may have learned these very labels, and would leak them
-        pool = pool.without(objective)
+    pool = pool.to_learn(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, rows = pool.at(firsts), places_of(pool.texts)[rows]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:

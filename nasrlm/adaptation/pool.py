@@ -167,6 +167,12 @@ class Pool:
         guessed, read_off = self.guessed - {objective}, self.read_off - {objective}
         return replace(self, objectives=others, features=self.features[:, kept], guessed=guessed, read_off=read_off)
 
+    def to_learn(self, objective: str) -> Pool:
+        """Return the pool to learn an objective from: without predictions of it that a readout has made, because the
+        readout may have learned these very labels, and would leak them.
+        """
+        return self.without(objective) if objective in self.read_off else self
+
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
     """Return a pool of texts with a checkpoint's predictions for them, for ``nasrlm.adapt``.

@@ -48,6 +48,7 @@ def stray_labels(pool: Pool, objective: str, rows: NDArray[np.intp], labels: Flo
     """
     if not FEWEST <= len(rows) <= MOST:
         return {}
+    pool = pool.to_learn(objective)
     logarithmic = not Objective.parse(objective).is_accuracy
     values, kept = scaled_labels(labels, logarithmic), np.ones(len(rows), dtype=np.bool_)
     least = math.log(LEAST_RATIO) if logarithmic else LEAST_DIFFERENCE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,6 +72,16 @@ def test_an_accuracy_is_a_stray_where_it_is_off_by_ten_percent(
     labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
     labels[PLACES[0]] += difference
     assert [*stray_labels(pool, "accuracy@mine", ROWS, labels)] == strays
+
+
+def test_a_label_is_a_stray_again_where_a_readout_has_learned_it(pool: Pool, costs: FloatArray) -> None:
+    labels, learned = costs.copy(), np.zeros(len(pool.texts))
+    labels[PLACES[0]] *= 1e3
+    learned[ROWS] = np.log(labels) - np.log(labels).mean()
+    known = {"objectives": [*pool.objectives, "latency_ms@mine"], "features": np.c_[pool.features, learned]}
+    assert stray_labels(replace(pool, **known), "latency_ms@mine", ROWS, labels) == {}  # foreseen
+    again = replace(pool, **known, read_off=frozenset({"latency_ms@mine"}))
+    assert [*stray_labels(again, "latency_ms@mine", ROWS, labels)] == PLACES[:1]
 
 
 def test_strays_are_told_by_names_in_a_column_whatever_its_index(pool: Pool, costs: FloatArray) -> None:

@@ -1,0 +1,63 @@
+"""An objective that is learned in several spaces, each from its own labels."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import Pool, make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.predictor import Predictor
+from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, network_checkpoint
+
+NEW = "latency_ms@unheard"
+
+
+def labelled_pool(checkpoint: Checkpoint, name: str, costs: tuple[float, float]) -> tuple[Pool, np.ndarray]:
+    """Texts of a space, of which 12 have labels between ``costs``."""
+    pool = make_pool(checkpoint, drawn_texts(name, 40, np.random.default_rng(3)))
+    return pool, np.where(np.arange(len(pool.texts)) < 12, np.linspace(*costs, len(pool.texts)), np.nan)
+
+
+@pytest.mark.parametrize("name", [NEW, OBJECTIVES[1]])  # a known objective's own predictions are features
+def test_each_of_two_spaces_is_predicted_as_if_it_were_the_only_one(name: str) -> None:
+    checkpoint = network_checkpoint()
+    cells, blocks = (
+        labelled_pool(checkpoint, "nasbench201", (1, 9)),
+        labelled_pool(checkpoint, "nasbench_macro", (90, 20)),
+    )
+    of_cells = adapt(checkpoint, cells[0], name, cells[1])
+    of_blocks = adapt(checkpoint, blocks[0], name, blocks[1])
+    both = adapt(of_cells, blocks[0], name, blocks[1], beside=True)
+    texts = [text for pair in zip(cells[0].texts, blocks[0].texts, strict=False) for text in pair]  # one after another
+    names, values = [OBJECTIVES[0], name], np.full((len(texts), 2), 9.0)
+    questions: list[Callable[[Predictor], np.ndarray]] = [
+        lambda predictor: predictor.predict(texts, names).values,
+        lambda predictor: predictor.joint_samples(texts, names, 3),
+        lambda predictor: predictor.log_probabilities(texts, names, values),
+        lambda predictor: predictor.cumulative_probabilities(texts, names, values),
+    ]
+    for ask in questions:
+        found = ask(Predictor(both))
+        for alone, start in ((of_cells, 0), (of_blocks, 1)):
+            np.testing.assert_allclose(found[start::2], ask(Predictor(alone))[start::2], rtol=1e-6)
+    forgotten = adapt(of_cells, blocks[0], name, blocks[1])
+    assert np.median(Predictor(forgotten).predict(cells[0].texts, [name]).median) > 15
+
+
+def test_spaces_side_by_side_survive_a_folder_and_another_objective(tmp_path: Path) -> None:
+    both = network_checkpoint()
+    pools = [
+        labelled_pool(both, name, costs) for name, costs in (("nasbench201", (1, 9)), ("nasbench_macro", (90, 20)))
+    ]
+    for number, (pool, labels) in enumerate(pools):
+        both = adapt(both, pool, NEW, labels, beside=number > 0)
+    adapt(both, pools[0][0], "energy_mj@unheard", pools[0][1]).save_pretrained(tmp_path)
+    loaded = Checkpoint.from_pretrained(tmp_path)
+    assert loaded.objectives == (*both.objectives, "energy_mj@unheard")
+    for pool, _ in pools:
+        found, expected = (Predictor(x).predict(pool.texts, [NEW]).values for x in (loaded, both))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert len(Predictor(loaded).predict(pools[1][0].texts, quantiles=(0.1, 0.9)).objectives) == 4
