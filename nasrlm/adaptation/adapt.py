@@ -15,6 +15,7 @@ N texts, n labels, M known objectives, G points of a table.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,7 +37,7 @@ from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.model.cost_sum import without
 from nasrlm.model.graph_network import Operators
 from nasrlm.model.language_model import RegressionLanguageModel
-from nasrlm.model.readout import GRID, REACH
+from nasrlm.model.readout import GRID, REACH, directions
 from nasrlm.model.row_sum import RowSum
 from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.text.counts import AT_PLACES
@@ -45,6 +46,7 @@ from nasrlm.text.row_counts import RowCounts, row_counts
 
 FEWEST_TO_SUM = 30  # labels; with fewer, the process on the checkpoint's predictions is better than a row sum
 FEW_LABELS = 10  # with so many, the process on counts of operators has half of the weight that it has with many
+LARGEST_SHARE_LIKE_EARLIER = 0.05  # of a pool's texts; 0 between most published spaces, 0.5 for two pools of one space
 SMALLEST_SHARE = 0.1  # weight of a row sum below which counting rows is not worth its time
 
 
@@ -70,11 +72,11 @@ def adapt(
         progress: show a bar on stderr while graph networks learn.
         names: of the N texts, for warnings; if None, warnings give their indices.
         beside: keep what ``adapt`` taught of the objective before, for networks that are more like those of the earlier
-            pool, usually of another space; otherwise it is forgotten.
+            pool, which should be of another space; otherwise it is forgotten.
 
     Warns:
-        UserWarning: all labels are equal, accuracies look like fractions, costs are 0 or seem to be in two units, or a
-            label is far from what all others predict.
+        UserWarning: all labels are equal, accuracies look like fractions, costs are 0 or seem to be in two units, a
+            label is far from what all others predict, or texts are more like those of an earlier pool that is kept.
 
     Raises:
         ValueError: labels are not numbers, infinite, above 1e30, or impossible for the objective, such as a negative
@@ -110,7 +112,9 @@ def adapt(
         expected = _expected_by_networks(pool, rows, labels, is_known, progress)
     else:
         expected = _expected_by_predictions(pool, objective, rows, labels)
-    return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected), beside)
+    adapted = _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected), beside)
+    _warn_of_texts_like_earlier(adapted, objective, pool)
+    return adapted
 
 
 def _first_spellings(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
@@ -238,7 +242,9 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, besi
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
-    others = [(name, x) for name, x in _readouts(checkpoint) if beside or name != objective]
+    others = [
+        (name, x) for name, x in _readouts(checkpoint) if name != objective or (beside and not _alike(x, readout))
+    ]
     of_each, readouts = zip(*others, (objective, readout), strict=True)
     state = stacked(readouts) | {"objectives": torch.tensor([names.index(name) for name in of_each])}
     weights |= {f"readouts.{name}": x for name, x in state.items()}
@@ -261,6 +267,24 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, besi
             space: kept for space, sums in checkpoint.sums_by_space.items() if (kept := without(sums, [objective]))
         },
     )
+
+
+def _alike(first: Readout, second: Readout) -> bool:
+    """Return whether no text can tell which of two readouts was fitted to networks more like its own."""
+    return torch.equal(*[directions(x.tensors["centre"]) for x in (first, second)])
+
+
+def _warn_of_texts_like_earlier(adapted: Checkpoint, objective: str, pool: Pool) -> None:
+    """Warn if texts of the pool are read by another readout of the objective than the newest, which is the last."""
+    assert adapted.model.readouts is not None
+    ids = torch.tensor([adapted.objectives.index(objective)], device=adapted.model.readouts.objectives.device)
+    of, chosen = adapted.model.readouts.choice(torch.from_numpy(pool.summaries).to(ids.device), ids)
+    if (share := float((chosen < len(of) - 1).double().mean())) > LARGEST_SHARE_LIKE_EARLIER:
+        warnings.warn(
+            f"adapt: {100 * share:.0f} % of the texts are more like those from which {objective} was learned before, "
+            "and are predicted from the earlier labels. Only spaces whose networks differ can be learned side by side.",
+            stacklevel=3,
+        )
 
 
 def _readouts(checkpoint: Checkpoint) -> list[tuple[str, Readout]]:

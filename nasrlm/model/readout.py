@@ -52,6 +52,14 @@ def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     return tuple(x[..., end - width : end] for width, end in zip(widths, ends, strict=True))
 
 
+def directions(summaries: Tensor) -> Tensor:
+    """Return the counts of structures and of rows in (..., S) summaries, each scaled to length 1, or 0 if there are
+    none, and concatenated: by these, networks of different spaces are told apart.
+    """
+    counts = [part for name, part in zip(NAMES, parts_of(summaries), strict=True) if name in HASHED]
+    return torch.cat([nn.functional.normalize(part, dim=-1) for part in counts], dim=-1)
+
+
 def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
     """Return the (N, P) covariances of texts with anchors: the sum of a Matérn-5/2 kernel for each of the five parts.
 
@@ -159,10 +167,7 @@ class Readouts(nn.Module):
             (C,) indices of the objectives that the readouts are of, and (N, M) indices of chosen readouts among the C.
         """
         of, own = self._places(objectives)
-        alike = torch.zeros(len(summaries), len(own), dtype=torch.float64, device=summaries.device)
-        for name, counts, means in zip(NAMES, parts_of(summaries), parts_of(self.centre[own].double()), strict=True):
-            if name in HASHED:
-                alike += nn.functional.normalize(counts) @ nn.functional.normalize(means).mT
+        alike = directions(summaries) @ directions(self.centre[own].double()).mT
         is_of = of == torch.arange(len(objectives), device=of.device)[:, None]
         return of, torch.where(is_of, alike[:, None], -torch.inf).argmax(dim=-1)
 

@@ -61,3 +61,19 @@ def test_spaces_side_by_side_survive_a_folder_and_another_objective(tmp_path: Pa
         found, expected = (Predictor(x).predict(pool.texts, [NEW]).values for x in (loaded, both))
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert len(Predictor(loaded).predict(pools[1][0].texts, quantiles=(0.1, 0.9)).objectives) == 4
+
+
+def test_of_two_pools_that_no_text_can_tell_apart_the_newer_one_counts(checkpoint: Checkpoint) -> None:
+    pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
+    once = adapt(checkpoint, pool, NEW, labels)
+    twice = adapt(once, pool, NEW, 100 * labels, beside=True)
+    assert twice.model.config.num_readouts == 1
+    found, before = (Predictor(x).predict(pool.texts, [NEW]).median for x in (twice, once))
+    np.testing.assert_allclose(found, 100 * before, rtol=1e-3)
+
+
+def test_texts_that_an_earlier_pool_of_their_space_still_predicts_are_told(checkpoint: Checkpoint) -> None:
+    pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
+    once = adapt(checkpoint, pool.pool_of(np.arange(20)), NEW, labels[:20])
+    with pytest.warns(UserWarning, match=r"\d+ % of the texts are more like those from which latency_ms@unheard was"):
+        adapt(once, pool, NEW, labels, beside=True)
