@@ -78,6 +78,26 @@ def test_objectives_of_different_spaces_are_taught_in_these_alone(tmp_path: Path
         assert [other for other in labels.values() if checkpoint.was_taught(other, name)] == [objective]
 
 
+@pytest.fixture
+def two_spaces(tmp_path: Path) -> Path:
+    """A table of cells with labels of two objectives, and of networks of other blocks with labels of one."""
+    cells = architecture_table(24).drop_duplicates("architecture")[["space", "architecture"]]
+    blocks = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000", "11111111", "22222222", "01201201"]})
+    cells["energy_mj@new"] = np.linspace(5.0, 6.0, len(cells))
+    rows = pd.concat([cells, blocks])
+    rows.assign(**{NEW: np.arange(1.0, len(rows) + 1)}).to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def test_an_objective_of_one_space_beside_one_of_two_counts_its_own_labels(two_spaces: Path) -> None:
+    config = AdaptConfig([two_spaces], [NEW, "energy_mj@new"], samples=None, pool=10)
+    adapted = adapt_to_tables(network_checkpoint(), config)
+    assert adapted.checkpoint.taught_spaces(NEW) == ["nasbench201", "nasbench_macro"]
+    assert adapted.checkpoint.taught_spaces("energy_mj@new") == ["nasbench201"]
+    count = len(adapted.learned)
+    assert adapted.checkpoint.card["commands"][-1]["labels"] == [count, count - 4]
+
+
 def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
     rows = architecture_table(32).drop_duplicates("architecture")[["space", "architecture"]]
     words = ["n/a", *map(str, range(1, len(rows)))]
