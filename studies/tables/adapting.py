@@ -207,7 +207,20 @@ def _rows_to_draw_from(measured: pd.DataFrame, config: AdaptConfig) -> tuple[pd.
         check_sizes(name, frame[name][labelled].to_numpy(dtype=np.float64, na_value=np.nan), wanted)
     if config.like_table and written_texts(frame):
         raise ValueError(f"{named(config.files)}: like_table: expected architectures, got texts.")
+    _warn_of_spaces_left_out(frame, labelled, config.objectives)
     return frame, _shares(frame[labelled], wanted, config)
+
+
+def _warn_of_spaces_left_out(frame: pd.DataFrame, labelled: NDArray[np.bool_], names: Sequence[str]) -> None:
+    """Warn of spaces that have labels, but of which no row is among the (rows,) flags of those with all labels."""
+    spaces, has_any = row_spaces(frame), frame[list(names)].notna().any(axis=1)
+    if left_out := sorted(set(spaces[has_any]) - set(spaces[labelled])):
+        warnings.warn(
+            f"adapt: {', '.join(left_out)}: not learned, because no network has labels of {' and '.join(names)}. Learn "
+            "objectives with labels in different rows one after another, or use all labels (`--samples all`, "
+            "samples=None).",
+            stacklevel=4,
+        )
 
 
 def _shares(labelled: pd.DataFrame, wanted: int, config: AdaptConfig) -> dict[str, int]:

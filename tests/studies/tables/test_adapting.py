@@ -98,6 +98,13 @@ def test_an_objective_of_one_space_beside_one_of_two_counts_its_own_labels(two_s
     assert adapted.checkpoint.card["commands"][-1]["labels"] == [count, count - 4]
 
 
+def test_a_space_that_lacks_labels_of_an_objective_is_told(two_spaces: Path) -> None:
+    config = AdaptConfig([two_spaces], [NEW, "energy_mj@new"], samples=6, pool=10)
+    with pytest.warns(UserWarning, match="nasbench_macro: not learned, because no network has labels of latency_ms@un"):
+        adapted = adapt_to_tables(network_checkpoint(), config)
+    assert set(adapted.learned["space"]) == {"nasbench201"}
+
+
 def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
     rows = architecture_table(32).drop_duplicates("architecture")[["space", "architecture"]]
     words = ["n/a", *map(str, range(1, len(rows)))]
