@@ -236,10 +236,11 @@ def _shares(labelled: pd.DataFrame, wanted: int, config: AdaptConfig) -> dict[st
         shares[str(space)] = min(count, (wanted - sum(shares.values())) // (len(counts) - number))
     for name in config.objectives if len(shares) > 1 else ():
         for space, count in labelled[name].notna().groupby(spaces).sum().items():
-            if min(count, shares[str(space)]) == 1 or not shares[str(space)]:
+            share = shares[str(space)]
+            if share == 0 or min(count, share) == 1:
                 raise ValueError(
                     f"{named(config.files)}: expected 2 or more labels of {name} of each space to learn from, got "
-                    f"{min(count, shares[str(space)])} of {space}. Leave this space out, or use more samples."
+                    f"{min(count, share)} of {space}. Leave this space out, or use more samples."
                 )
     return dict(sorted(shares.items()))
 
