@@ -31,6 +31,7 @@ from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.adaptation.readout_fit import AveragedSum, Expected, LeftOut, Readout, sizes_of, stacked, unstacked
 from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, one_a_text, places_of
+from nasrlm.arguments import check_flag
 from nasrlm.arrays import FloatArray, to_floats
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.deviations import SMALLEST_DEVIATION
@@ -81,7 +82,8 @@ def adapt(
     Raises:
         ValueError: labels are not numbers, infinite, above 1e30, or impossible for the objective, such as a negative
             latency; there is not one label or NaN per text, or fewer than two or more than 8,000 labels; ``objective``
-            is not an objective's name; there are not N names; or the model's head is not "digits".
+            is not an objective's name; there are not N names; ``beside`` is neither True nor False; or the model's
+            head is not "digits".
 
     Example:
         >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
@@ -91,6 +93,7 @@ def adapt(
         >>> nasrlm.Predictor(adapted).predict(onnx_texts, ["latency_ms@mine"]).median  # doctest: +SKIP
     """
     check_adaptable(checkpoint, [objective])
+    check_flag("adapt: beside", beside)
     if not isinstance(pool, Pool):
         raise ValueError(
             f"adapt: expected a pool, got {type(pool).__name__}. Create one with make_pool(checkpoint, texts)."
@@ -113,7 +116,8 @@ def adapt(
     else:
         expected = _expected_by_predictions(pool, objective, rows, labels)
     adapted = _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected), beside)
-    _warn_of_texts_like_earlier(adapted, objective, pool)
+    if beside:
+        _warn_of_texts_like_earlier(adapted, objective, pool)
     return adapted
 
 

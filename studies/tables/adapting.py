@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from nasrlm.adaptation.repeated_labels import mean_labels, places_of
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.examples import row_spaces
+from nasrlm.examples import Examples, row_spaces
 from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import with_step
 from nasrlm.predictor import Predictor
@@ -63,11 +63,11 @@ class Adapted:
         """
         if not self.texts_of_others:
             return {}
-        answer = Predictor(self.checkpoint).predict(self.texts_of_others, self.objectives)
-        labels, spaces = self.others[list(self.objectives)].to_numpy(dtype=np.float64), row_spaces(self.others)
+        predictor = Predictor(self.checkpoint)
+        others = Examples.of_table(self.others, self.texts_of_others, self.objectives)
         found = {
-            space: quality(replace(answer, values=answer.values[spaces == space]), labels[spaces == space])
-            for space in sorted(set(spaces))
+            space: quality(predictor.predict(part.texts, part.objectives), part.labels)
+            for space, part in others.by_space()
         }
         several = len(found) > 1
         return {f"{space}/{name}" if several else name: x for space, of in found.items() for name, x in of.items()}

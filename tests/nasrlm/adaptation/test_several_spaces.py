@@ -77,3 +77,9 @@ def test_texts_that_an_earlier_pool_of_their_space_still_predicts_are_told(check
     once = adapt(checkpoint, pool.pool_of(np.arange(20)), NEW, labels[:20])
     with pytest.warns(UserWarning, match=r"\d+ % of the texts are more like those from which latency_ms@unheard was"):
         adapt(once, pool, NEW, labels, beside=True)
+
+
+def test_beside_is_yes_or_no(checkpoint: Checkpoint) -> None:
+    pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
+    with pytest.raises(ValueError, match="adapt: beside: expected True or False, got 'no'"):
+        adapt(checkpoint, pool, NEW, labels, beside="no")  # type: ignore[arg-type]
