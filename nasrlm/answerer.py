@@ -7,7 +7,7 @@
   ``nasrlm.adaptation.refine`` chooses this for costs whose sums are closer to the labels. For a text with a row whose
   cost is unknown, the cost is still spelled.
 
-N texts, M objectives, K objectives that are predicted in the same way, Q levels, S samples.
+N texts, M objectives, K objectives that are predicted in the same way, A readouts, Q levels, S samples.
 """
 
 from __future__ import annotations
@@ -57,12 +57,14 @@ class Answerer:
         common: the answerer with the encoder that all spaces share, if this one has the encoder of a single space;
             else None. Readouts need it, because they were fitted to states of the shared encoder.
         sums: row sums of the objectives that are added up, by objective id.
+        preferred: (A,) flags of the readouts that were fitted to networks of the texts' space; None if it is not named.
     """
 
     model: RegressionLanguageModel
     engine: Engine
     common: Answerer | None = None
     sums: Mapping[int, CostSum] = field(default_factory=dict)
+    preferred: Tensor | None = None
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Levels) -> Tensor:
         """Compute (N, M, Q) quantiles, with the levels that belong to each objective's kind of prediction."""
@@ -183,7 +185,7 @@ class Answerer:
         if readouts is not None and len(to_read):
             with torch.inference_mode():
                 summaries, ids = self.summaries(encoded), objectives[to_read]
-                of, chosen = (places.cpu() for places in readouts.choice(summaries, ids))
+                of, chosen = (places.cpu() for places in readouts.choice(summaries, ids, self.preferred))
                 of_each = read(to_read[of], readouts(summaries, ids, encoded.texts).cpu())
                 answers.append(of_each[torch.arange(len(chosen))[:, None], chosen])
         if len(to_add):

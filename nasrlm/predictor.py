@@ -34,7 +34,7 @@ from nasrlm.engines.names import EngineName
 from nasrlm.in_batches import in_batches
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
-from nasrlm.named_spaces import Space, checked_space
+from nasrlm.named_spaces import Space, checked_space, known_as
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextReader, checked_texts
 from nasrlm.unreadable_texts import naming_rows
@@ -65,8 +65,8 @@ class Predictor:
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine_name, self._memory_bytes = engine, memory_bytes
-        self._reader, self._answerer = self._with_engine()
         self._space = ""  # of its networks, see ``of_space``
+        self._reader, self._answerer = self._with_engine()
         self._own: dict[str, Predictor] = {}  # by space, for spaces that have an encoder
         self._of_all = self
 
@@ -89,7 +89,7 @@ class Predictor:
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
     def of_space(self, space: str | Space) -> Predictor:
-        """Return a predictor for networks of one space, with the calibration and the encoder of that space.
+        """Return a predictor for networks of one space, with the calibration, encoder and readouts of that space.
 
         It is cheap, except for the first call for a space that has an encoder, which is loaded into an engine.
 
@@ -107,11 +107,10 @@ class Predictor:
         other._space = space
         other.checkpoint = of_all.checkpoint.of_space(space)
         other.objectives = of_all.objectives_of(space)
+        other._answerer = replace(of_all._answerer, sums=other._sums(), preferred=other._preferred())
         if space in of_all.checkpoint.encoders:
-            other._reader, other._answerer = other._with_engine(common=of_all._answerer)
+            other._reader, other._answerer = other._with_engine(common=other._answerer)
             of_all._own[space] = other
-        elif other.checkpoint.sums:
-            other._answerer = replace(of_all._answerer, sums=other._sums())
         return other
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
@@ -152,15 +151,17 @@ class Predictor:
             warn_of_lost_operations(texts, self._space)
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        asked = self._of_all if self._answerer.reads(ids) else self  # readouts use the encoder that all spaces share
-        sums = (lambda some: asked._answerer.summed(some, ids, levels)) if asked._answerer.adds_up(ids) else None
+        reader, answerer = self._reader, self._answerer
+        if answerer.reads(ids):  # readouts use the encoder that all spaces share
+            reader, answerer = self._of_all._reader, answerer.common or answerer
+        sums = (lambda some: answerer.summed(some, ids, levels)) if answerer.adds_up(ids) else None
         with naming_rows(lambda row: texts.index(list(different)[row])):
             values = in_batches(
-                asked._reader,
+                reader,
                 list(different),
                 (len(names), len(quantiles)),
-                lambda encoded, _: asked._answerer.quantiles(encoded, ids, levels),
-                asked._answerer.engine.num_workers,
+                lambda encoded, _: answerer.quantiles(encoded, ids, levels),
+                answerer.engine.num_workers,
                 progress,
                 summed=sums,
             )
@@ -341,7 +342,7 @@ class Predictor:
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
         engine, sizes = make_engine(self._engine_name, model), model.config
         reader = TextReader(self.checkpoint.tokenizer, engine, memory, sizes.max_text_tokens, sizes.tokens_per_state)
-        return reader, Answerer(model, engine, common, self._sums())
+        return reader, Answerer(model, engine, common, self._sums(), self._preferred())
 
     def _calibrations(self) -> tuple[Calibration, Calibration]:
         """Return the calibrations of the model and of cost sums, by objective."""
@@ -349,6 +350,14 @@ class Predictor:
 
     def _sums(self) -> dict[int, CostSum]:
         return {self._index[name]: each for name, each in self.checkpoint.sums.items()}
+
+    def _preferred(self) -> Tensor | None:
+        """Return (A,) flags of the readouts that were fitted to networks of this space; None if there are none."""
+        spaces = self.checkpoint.readout_spaces
+        space = known_as(self._space, spaces)
+        if not space or space not in spaces:
+            return None
+        return torch.tensor([other == space for other in spaces], device=self.checkpoint.model.device)
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

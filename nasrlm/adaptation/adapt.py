@@ -40,6 +40,7 @@ from nasrlm.model.graph_network import Operators
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.readout import GRID, REACH, directions
 from nasrlm.model.row_sum import RowSum
+from nasrlm.named_spaces import known_as
 from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.text.counts import AT_PLACES
 from nasrlm.text.network import up_to_executed
@@ -72,8 +73,9 @@ def adapt(
             equal texts are averaged; spellings of one network are merged if their labels never differ.
         progress: show a bar on stderr while graph networks learn.
         names: of the N texts, for warnings; if None, warnings give their indices.
-        beside: keep what ``adapt`` taught of the objective before, for networks that are more like those of the earlier
-            pool, which should be of another space; otherwise it is forgotten.
+        beside: keep what ``adapt`` taught of the objective from networks of other spaces; otherwise it is forgotten. A
+            network is then predicted by what was learned in its space; if that is not named, in the space whose
+            networks it resembles most.
 
     Warns:
         UserWarning: all labels are equal, accuracies look like fractions, costs are 0 or seem to be in two units, a
@@ -115,7 +117,8 @@ def adapt(
         expected = _expected_by_networks(pool, rows, labels, is_known, progress)
     else:
         expected = _expected_by_predictions(pool, objective, rows, labels)
-    adapted = _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected), beside)
+    readout = Readout.fit(pool.text_features, expected)
+    adapted = _with_readout(checkpoint, objective, readout, pool.space, beside)
     if beside:
         _warn_of_texts_like_earlier(adapted, objective, pool)
     return adapted
@@ -236,9 +239,9 @@ def _expected_by_networks(
     return Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
 
 
-def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, beside: bool) -> Checkpoint:
-    """Return the checkpoint with a readout for one objective, beside or in place of those that it has; accuracies stand
-    before costs.
+def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, space: str, beside: bool) -> Checkpoint:
+    """Return the checkpoint with a readout of one objective for a space, beside or in place of those that it has for
+    others; accuracies stand before costs.
     """
     old = checkpoint.model
     names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
@@ -247,9 +250,11 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, besi
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
     others = [
-        (name, x) for name, x in _readouts(checkpoint) if name != objective or (beside and not _alike(x, readout))
+        (name, other, x)
+        for name, other, x in _readouts(checkpoint)
+        if name != objective or (beside and not _replaces(readout, space, x, other))
     ]
-    of_each, readouts = zip(*others, (objective, readout), strict=True)
+    of_each, spaces, readouts = zip(*others, (objective, space, readout), strict=True)
     state = stacked(readouts) | {"objectives": torch.tensor([names.index(name) for name in of_each])}
     weights |= {f"readouts.{name}": x for name, x in state.items()}
     config = replace(old.config, **sizes_of(state))
@@ -270,31 +275,39 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, besi
         sums_by_space={
             space: kept for space, sums in checkpoint.sums_by_space.items() if (kept := without(sums, [objective]))
         },
+        readout_spaces=spaces,
     )
 
 
-def _alike(first: Readout, second: Readout) -> bool:
-    """Return whether no text can tell which of two readouts was fitted to networks more like its own."""
-    return torch.equal(*[directions(x.tensors["centre"]) for x in (first, second)])
+def _replaces(readout: Readout, space: str, earlier: Readout, earlier_space: str) -> bool:
+    """Return whether both readouts are of one space; if one is not named, whether no text can tell which of them was
+    fitted to networks more like its own.
+    """
+    if space and earlier_space:
+        return known_as(space, [earlier_space]) == earlier_space
+    return torch.equal(*[directions(x.tensors["centre"]) for x in (readout, earlier)])
 
 
 def _warn_of_texts_like_earlier(adapted: Checkpoint, objective: str, pool: Pool) -> None:
-    """Warn if texts of the pool are read by another readout of the objective than the newest, which is the last."""
+    """Warn if texts of the pool would be read by another readout than the newest, which is the last, if their space
+    were not named.
+    """
     assert adapted.model.readouts is not None
     ids = torch.tensor([adapted.objectives.index(objective)], device=adapted.model.readouts.objectives.device)
     of, chosen = adapted.model.readouts.choice(torch.from_numpy(pool.summaries).to(ids.device), ids)
     if (share := float((chosen < len(of) - 1).double().mean())) > LARGEST_SHARE_LIKE_EARLIER:
+        advice = "Name their space in predictions too" if pool.space else "Give make_pool and predictions their space"
         warnings.warn(
-            f"adapt: {100 * share:.0f} % of the texts are more like those from which {objective} was learned before, "
-            "and are predicted from the earlier labels. Only spaces whose networks differ can be learned side by side.",
+            f"adapt: {100 * share:.0f} % of the texts are more like those from which {objective} was learned before. "
+            f"{advice}, or these are predicted from the earlier labels.",
             stacklevel=3,
         )
 
 
-def _readouts(checkpoint: Checkpoint) -> list[tuple[str, Readout]]:
-    """Return the readouts that a checkpoint already has, each with its objective."""
+def _readouts(checkpoint: Checkpoint) -> list[tuple[str, str, Readout]]:
+    """Return the readouts that a checkpoint already has, each with its objective and space."""
     readouts = checkpoint.model.readouts
     if readouts is None:
         return []
     names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
-    return list(zip(names, unstacked(readouts), strict=True))
+    return list(zip(names, checkpoint.readout_spaces, unstacked(readouts), strict=True))

@@ -46,6 +46,7 @@ class Pool:
             ``Encoded.summaries``.
         guessed: those of the objectives that were not learned from networks of the texts' space.
         read_off: those of the objectives that a readout predicted, which ``adapt`` had taught the model.
+        space: name of the texts' space; "" if it is not known.
     """
 
     texts: Sequence[str]
@@ -54,6 +55,7 @@ class Pool:
     summaries: FloatArray
     guessed: frozenset[str] = frozenset()
     read_off: frozenset[str] = frozenset()
+    space: str = ""
 
     def __repr__(self) -> str:
         return f"Pool({len(self.texts):,} texts, {len(self.objectives)} objectives; see texts, objectives, features)"
@@ -199,7 +201,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     scaled = [scaled_labels(medians, is_logarithmic(name, medians)) for name, medians in columns]
     names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
     guessed = checkpoint.guessed_of(space) & {*names} if summaries[:, -NUM_COUNTS:].any() else frozenset()
-    return Pool(texts, names, standardised(features), summaries, guessed, checkpoint.read_off & {*names})
+    return Pool(texts, names, standardised(features), summaries, guessed, checkpoint.read_off & {*names}, space)
 
 
 def choose_diverse(

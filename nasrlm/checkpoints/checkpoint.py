@@ -27,6 +27,7 @@ from nasrlm.checkpoints.files import (
     load_weights,
     objectives_of_json,
     read_config,
+    readout_spaces_of_json,
     sums_of_json,
 )
 from nasrlm.checkpoints.folder import (
@@ -65,6 +66,7 @@ class Checkpoint:
         encoders: for spaces with an encoder of their own, the differences of its weights from the model's encoder.
         sums: row sums by objective, for costs that are predicted as sums in every space.
         sums_by_space: row sums by space and objective, for costs that are predicted as sums in that space only.
+        readout_spaces: of each of the model's A readouts, the space of the networks that it was fitted to, or "".
         weight_bits: 32, or 16 if the model's weights are rounded to 16 bits, which halves its file.
     """
 
@@ -77,6 +79,7 @@ class Checkpoint:
     encoders: Mapping[str, Changes] = field(default_factory=dict)
     sums: CostSums = field(default_factory=dict)
     sums_by_space: Mapping[str, CostSums] = field(default_factory=dict)
+    readout_spaces: Sequence[str] = ()
     weight_bits: int = 32
 
     def __repr__(self) -> str:
@@ -101,7 +104,7 @@ class Checkpoint:
     def sha256(self) -> str:
         """Hash of everything that predictions depend on, in 16 hexadecimal digits.
 
-        That is weights, including encoders of spaces, tokenizer, objectives, calibration and sums.
+        That is weights, including encoders of spaces, tokenizer, objectives, calibration, sums and spaces of readouts.
         """
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
         calibrations = {"": self.calibration, **self.calibration_by_space}
@@ -112,6 +115,8 @@ class Checkpoint:
             digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         if sums := self._stored_sums():
             digest.update(to_json(sums).encode())
+        if any(self.readout_spaces):
+            digest.update(to_json(self.readout_spaces).encode())
         return digest.hexdigest()[:16]
 
     @property
@@ -200,6 +205,7 @@ class Checkpoint:
             "calibration_by_space": {space: dict(x) for space, x in self.calibration_by_space.items()},
             "encoders": sorted(self.encoders),
             **self._stored_sums(),
+            "readout_spaces": list(self.readout_spaces),
             "card": dict(self.card),
         }
         (folder / "config.json").write_text(to_json(config, indent=1) + "\n")
@@ -271,9 +277,11 @@ class Checkpoint:
             raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
         if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
             raise ValueError("readouts of an earlier version; adapt again")
+        spaces = readout_spaces_of_json(config.get("readout_spaces", [""] * sizes.num_readouts), sizes.num_readouts)
         model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         limited = tokenizer.limited(sizes.token_limit)
-        return cls(model, limited, objectives, calibration, card, by_space, sums=sums, sums_by_space=sums_by_space)
+        untrained = cls(model, limited, objectives, calibration, card, by_space)
+        return replace(untrained, sums=sums, sums_by_space=sums_by_space, readout_spaces=spaces)
 
 
 def round_weights(model: RegressionLanguageModel) -> None:

@@ -51,6 +51,14 @@ def sums_of_json(stored: Any, objectives: Sequence[str]) -> CostSums:
     return {name: CostSum.of_json(x) for name, x in stored.items()}
 
 
+def readout_spaces_of_json(stored: Any, num_readouts: int) -> tuple[str, ...]:
+    """Return stored names of the spaces of readouts; a ValueError if there is not one for each."""
+    named = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
+    if not named or len(stored) != num_readouts:
+        raise ValueError(f"readout_spaces: expected {num_readouts} names, got {str(stored)[:60]}")
+    return tuple(stored)
+
+
 def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
     """Check a file of weights and load it into the model; return the precision of learned weights, 16 or 32 bits."""
     weights = read_tensors(path)

@@ -40,6 +40,7 @@ REACH = 6.0  # standard deviations that a table covers on each side; beyond, it 
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300  # lower bound of arguments of logarithms
 NO_ROW = -1  # padding of sums with fewer rows than others
+FIRST = 3.0  # more than two readouts can differ in how much they are like a text, which is from 0 to 2
 
 
 def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
@@ -152,8 +153,8 @@ class Readouts(nn.Module):
         mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
-    def choice(self, summaries: Tensor, objectives: Tensor) -> tuple[Tensor, Tensor]:
-        """Choose the readout of each objective that was fitted to networks most like a text's.
+    def choice(self, summaries: Tensor, objectives: Tensor, preferred: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Choose the readout of each objective that was fitted to networks most like a text's, or a preferred one.
 
         How alike they are is the cosine between a text's counts of structures and their mean over the texts that a
         readout was fitted to, plus the same for rows. This tells spaces apart, except those that share networks
@@ -162,12 +163,15 @@ class Readouts(nn.Module):
         Args:
             summaries: (N, S) of the texts.
             objectives: (M,) ids.
+            preferred: (A,) flags of readouts that are chosen before all others; None for none.
 
         Returns:
             (C,) indices of the objectives that the readouts are of, and (N, M) indices of chosen readouts among the C.
         """
         of, own = self._places(objectives)
         alike = directions(summaries) @ directions(self.centre[own].double()).mT
+        if preferred is not None:
+            alike = alike + FIRST * preferred[own]
         is_of = of == torch.arange(len(objectives), device=of.device)[:, None]
         return of, torch.where(is_of, alike[:, None], -torch.inf).argmax(dim=-1)
 

@@ -66,7 +66,7 @@ class Adapted:
         predictor = Predictor(self.checkpoint)
         others = Examples.of_table(self.others, self.texts_of_others, self.objectives)
         found = {
-            space: quality(predictor.predict(part.texts, part.objectives), part.labels)
+            space: quality(predictor.of_space(space).predict(part.texts, part.objectives), part.labels)
             for space, part in others.by_space()
         }
         several = len(found) > 1

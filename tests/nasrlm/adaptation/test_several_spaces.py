@@ -1,14 +1,18 @@
 """An objective that is learned in several spaces, each from its own labels."""
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.model.space_encoders import Change
 from nasrlm.predictor import Predictor
 from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, network_checkpoint
 
@@ -75,8 +79,43 @@ def test_of_two_pools_that_no_text_can_tell_apart_the_newer_one_counts(checkpoin
 def test_texts_that_an_earlier_pool_of_their_space_still_predicts_are_told(checkpoint: Checkpoint) -> None:
     pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
     once = adapt(checkpoint, pool.pool_of(np.arange(20)), NEW, labels[:20])
-    with pytest.warns(UserWarning, match=r"\d+ % of the texts are more like those from which latency_ms@unheard was"):
+    with pytest.warns(UserWarning, match=r"\d+ % of the texts are more like .* before. Give make_pool and predictions"):
         adapt(once, pool, NEW, labels, beside=True)
+
+
+def test_of_spaces_that_share_networks_the_named_one_counts(tmp_path: Path) -> None:
+    checkpoint = network_checkpoint()
+    pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
+    of_a, of_b = replace(pool, space="a"), replace(pool, space="b")
+    once = adapt(checkpoint, of_a, NEW, labels)
+    with pytest.warns(UserWarning, match="before. Name their space in predictions too, or these are predicted from"):
+        both = adapt(once, of_b, NEW, 100 * labels, beside=True)
+    both.save_pretrained(tmp_path)
+    loaded = Checkpoint.from_pretrained(tmp_path)
+    assert loaded.readout_spaces == ("a", "b")
+    assert loaded.sha256 == both.sha256
+    assert replace(loaded, readout_spaces=("b", "a")).sha256 != both.sha256
+    weights = checkpoint.model.encoder.state_dict()
+    changes = {name: Change.of(torch.ones_like(x)) for name, x in weights.items() if "norm" in name}
+    predictor = Predictor(replace(loaded, encoders={"a": changes}))  # of the two spaces, one has an encoder of its own
+    texts, spaces = [*pool.texts, *pool.texts], ["b"] * len(pool.texts) + ["a"] * len(pool.texts)
+    expected = Predictor(once).predict(pool.texts, [NEW]).median
+    for names in ([NEW], [OBJECTIVES[0], NEW]):  # all are read off, or some
+        found = predictor.predict(texts, names, spaces=spaces).median[:, -1:]
+        np.testing.assert_allclose(found, np.concatenate([100 * expected, expected]), rtol=1e-3)
+    of_others = predictor.of_space("c").predict(pool.texts, [NEW]).median
+    np.testing.assert_array_equal(of_others, predictor.predict(pool.texts, [NEW]).median)
+
+
+def test_a_space_that_is_learned_again_is_forgotten_and_others_are_kept(checkpoint: Checkpoint) -> None:
+    pool, labels = labelled_pool(checkpoint, "nasbench201", (1, 9))
+    learned = checkpoint
+    for space, factor in (("a", 1), ("~/b.py:B", 10), ("a", 100)):
+        with warnings.catch_warnings(action="ignore"):
+            learned = adapt(learned, replace(pool, space=space), NEW, factor * labels, beside=True)
+    assert learned.readout_spaces == ("~/b.py:B", "a")
+    a, b = (Predictor(learned).of_space(space).predict(pool.texts, [NEW]).median for space in ("a", "other/b.py:B"))
+    np.testing.assert_allclose(a, 10 * b, rtol=1e-3)
 
 
 def test_beside_is_yes_or_no(checkpoint: Checkpoint) -> None:

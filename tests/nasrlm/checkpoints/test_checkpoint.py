@@ -126,6 +126,10 @@ BREAKAGES = {
     ),
     "a word for objectives": (edit_config(lambda c: c.update(objectives="ab")), "a list of different names, got ab"),
     "a list for a card": (edit_config(lambda c: c.update(card=[1])), "expected a model of this version, got TypeError"),
+    "spaces of no readouts": (
+        edit_config(lambda c: c.update(readout_spaces=["here"])),
+        "readout_spaces: expected 0 names, got ['here']",
+    ),
     "an unknown backbone": (
         edit_config(lambda c: c["model"].update(backbone="big")),
         "backbone big without backbone_sizes",
