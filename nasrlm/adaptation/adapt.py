@@ -306,8 +306,7 @@ def _warn_of_texts_like_earlier(adapted: Checkpoint, objective: str, pool: Pool)
 
 def _readouts(checkpoint: Checkpoint) -> list[tuple[str, str, Readout]]:
     """Return the readouts that a checkpoint already has, each with its objective and space."""
-    readouts = checkpoint.model.readouts
-    if readouts is None:
+    if checkpoint.model.readouts is None:
         return []
-    names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
-    return list(zip(names, checkpoint.readout_spaces, unstacked(readouts), strict=True))
+    each = unstacked(checkpoint.model.readouts)
+    return list(zip(checkpoint.of_readouts, checkpoint.readout_spaces, each, strict=True))

@@ -44,17 +44,13 @@ def train_step(config: str, steps: int, seconds: float, device: str) -> Step:
     }
 
 
-def adapt_step(
-    objectives: Sequence[str], labels: Sequence[int], tables: Sequence[Path], spaces: Sequence[Sequence[str]]
-) -> Step:
-    """Describe adapting: objectives, their numbers of labels, the labels' tables, and the networks' spaces of each."""
-    of_each = {name: list(own) for name, own in zip(objectives, spaces, strict=True)}
+def adapt_step(objectives: Sequence[str], labels: Sequence[int], tables: Sequence[Path]) -> Step:
+    """Describe adapting: objectives, their numbers of labels, and the labels' tables."""
     return {
         "command": ADAPT,
         "objectives": list(objectives),
         "labels": labels[0] if len(set(labels)) == 1 else list(labels),
         "table": ", ".join(table.name for table in tables),
-        "spaces": list(spaces[0]) if len(set(map(tuple, spaces))) == 1 else of_each,
     }
 
 
@@ -73,13 +69,6 @@ def changed_of(step: Step, space: str) -> Sequence[str]:
     """Return the objectives whose predictions for networks of a space were changed by adapting or refining."""
     changed: Sequence[str] = step["changed"].get(space, ()) if is_refinement(step) else step["objectives"]
     return changed
-
-
-def taught_spaces(steps: Iterable[Step], objective: str) -> Sequence[str]:
-    """Return the spaces of the networks that an objective was last adapted to, if they are recorded."""
-    noted = [step["spaces"] for step in steps if objective in step.get("objectives", ()) and "spaces" in step]
-    spaces = noted[-1] if noted else ()
-    return spaces[objective] if isinstance(spaces, Mapping) else spaces
 
 
 def sums_in_words(steps: Iterable[Step]) -> str:

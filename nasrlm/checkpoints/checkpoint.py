@@ -18,7 +18,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.checkpoints.card_steps import steps_of, taught_spaces
 from nasrlm.checkpoints.files import (
     FORMAT_VERSION,
     READS,
@@ -132,8 +131,13 @@ class Checkpoint:
     @property
     def read_off(self) -> frozenset[str]:
         """The objectives that a readout predicts instead of the decoder (``nasrlm.model.readout``)."""
+        return frozenset(self.of_readouts)
+
+    @property
+    def of_readouts(self) -> list[str]:
+        """The objective of each of the model's A readouts."""
         readouts = self.model.readouts
-        return frozenset() if readouts is None else frozenset(self.objectives[x] for x in readouts.objectives.tolist())
+        return [] if readouts is None else [self.objectives[x] for x in readouts.objectives.tolist()]
 
     @property
     def added(self) -> frozenset[str]:
@@ -142,8 +146,9 @@ class Checkpoint:
         return frozenset(name for name in self.read_off if name not in trained or self.taught_spaces(name))
 
     def taught_spaces(self, objective: str) -> Sequence[str]:
-        """Return the spaces of the networks that an objective was last adapted to, if they are recorded."""
-        return taught_spaces(steps_of(self.card), objective)
+        """Return the spaces of the networks that an objective was adapted to; empty if one is not recorded."""
+        spaces = [space for name, space in zip(self.of_readouts, self.readout_spaces, strict=True) if name == objective]
+        return spaces if all(spaces) else []
 
     def was_taught(self, objective: str, space: str) -> bool:
         """Return whether an objective of ``added`` was adapted to networks of a space; True if none is recorded."""

@@ -35,6 +35,7 @@ class AdaptConfig:
         space: use only rows of this space; it is also the space of tables that name none.
         seed: seed of every random draw.
         leave_out_strays: leave out labels that disagree strongly with all others.
+        beside: keep what the checkpoint has adapted to of these objectives in other spaces; otherwise it is forgotten.
 
     Raises:
         ValueError: tables or objectives are not a list, are empty or have duplicates; tables are in memory; a number is
@@ -50,6 +51,7 @@ class AdaptConfig:
     space: str | None = None
     seed: int = 0
     leave_out_strays: bool = False
+    beside: bool = False
 
     def __post_init__(self) -> None:
         for name, given in (("tables", self.tables), ("objectives", self.objectives)):
@@ -60,7 +62,7 @@ class AdaptConfig:
                 raise ValueError(f"adapt: expected {name}, each once, got {got}.")
         if not isinstance(self.space, str | None):
             raise ValueError(f"adapt: expected the name of a space, got {self.space!r:.60}.")
-        for name in ("like_table", "leave_out_strays"):
+        for name in ("like_table", "leave_out_strays", "beside"):
             check_flag(f"adapt: {name}", getattr(self, name))
         if self.choose not in CHOICES:
             raise ValueError(f"adapt: expected choose to be one of {', '.join(CHOICES)}, got {self.choose!r}.")

@@ -28,6 +28,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples, row_spaces
 from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import with_step
+from nasrlm.named_spaces import known_as
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from spaces.drawing import sample_like
@@ -94,29 +95,41 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     check_adaptable(checkpoint, names)
     measured = measured_rows(config.files, config.space, names)
     frame, shares = _rows_to_draw_from(measured, config)
-    _warn_of_known(checkpoint, names)
+    _warn_of_known(checkpoint, config, [*shares])
     parts = [
         _part_of(checkpoint, config, frame[row_spaces(frame) == space], share, measured, rng, progress)
         for space, share in shares.items()
     ]
     found, counts = _learn(checkpoint, config, parts, progress)
     learned = pd.concat([part.learned for part in parts])
-    spaces = [sorted(set(row_spaces(learned[learned[name].notna()]))) for name in names]
-    found = with_step(found, adapt_step(names, counts, config.files, spaces))
+    found = with_step(found, adapt_step(names, counts, config.files))
     others = pd.concat([part.others for part in parts])
     texts_of_others = [text for part in parts for text in part.texts_of_others]
     judged = rng.permutation(len(others))[:MOST_JUDGED]
     return Adapted(found, learned, others.iloc[judged], [texts_of_others[row] for row in judged], names)
 
 
-def _warn_of_known(checkpoint: Checkpoint, names: Sequence[str]) -> None:
-    if again := [name for name in names if name in checkpoint.objectives]:
-        advice = " Give the earlier tables too." if checkpoint.added.intersection(again) else ""
+def _warn_of_known(checkpoint: Checkpoint, config: AdaptConfig, spaces: Sequence[str]) -> None:
+    """Warn of objectives of which the checkpoint forgets something: in these spaces, or in all."""
+    known = [name for name in config.objectives if name in checkpoint.objectives]
+    added = [name for name in known if name in checkpoint.added]
+    if again := [name for name in known if not (config.beside and name in added)]:
+        advice = " Give the earlier tables too, or keep what other spaces taught (`--beside`, beside=True)." * bool(
+            added
+        )
         warnings.warn(
             f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
             f"space.{advice}",
             stacklevel=3,
         )
+    for name in added if config.beside else ():
+        taught = checkpoint.taught_spaces(name)
+        if here := [space for space in spaces if known_as(space, taught) in taught]:
+            warnings.warn(
+                f"adapt: {name}: already learned from networks of {', '.join(here)}; the new checkpoint predicts these "
+                "from the new labels alone. Give the earlier tables too.",
+                stacklevel=3,
+            )
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,8 @@ def _learn(
             count += sum(text not in strays for text in known)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # given already when the tables were read
-                checkpoint = adapt(checkpoint, part.pool, name, kept, progress, names=part.names, beside=number > 0)
+                beside = config.beside or number > 0
+                checkpoint = adapt(checkpoint, part.pool, name, kept, progress, names=part.names, beside=beside)
         counts.append(count)
     return checkpoint, counts
 

@@ -1,6 +1,7 @@
 """A checkpoint of several spaces answers for each by what it has learned of it."""
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,11 @@ import pytest
 
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
-from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.space_predictions import guesses
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
-from nasrlm.model_card import with_step
 from nasrlm.named_spaces import checked_space
 from nasrlm.predictor import Predictor
 from nasrlm.training.config import TrainConfig
@@ -286,7 +285,7 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
 
 
 def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_path: Path, nasrlm: CommandLine) -> None:
-    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"], space="fbnet")
+    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
     adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan])).save_pretrained(tmp_path / "adapted")
     (tmp_path / "network.txt").write_text("Conv3\n")
     words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
@@ -296,10 +295,17 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     )
 
 
+def adapted_in(checkpoint: Checkpoint, objective: str, spaces: list[str]) -> Checkpoint:
+    """The checkpoint after it was adapted to an objective in each of these spaces."""
+    for space in spaces:
+        pool = make_pool(checkpoint, [*TEXTS, "Conv1\nPool\n"], space=space)
+        with warnings.catch_warnings(action="ignore"):  # of texts that spaces share
+            checkpoint = adapt(checkpoint, pool, objective, np.array([1.0, 2.0, np.nan]), beside=True)
+    return checkpoint
+
+
 def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(several: Checkpoint) -> None:
-    anew = adapt(several, make_pool(several, [*TEXTS, "Conv1\nPool\n"]), LATENCY, np.array([1.0, 2.0, np.nan]))
-    step = {"command": "nasrlm adapt", "objectives": [LATENCY], "labels": 2, "spaces": ["fbnet", "nasbench201"]}
-    predictor = Predictor(replace(anew, card={**anew.card, "commands": [step]}))
+    predictor = Predictor(adapted_in(several, LATENCY, ["fbnet", "nasbench201"]))
     assert predictor.objectives_of("nasbench201") == OBJECTIVES
     assert predictor.objectives_of("other") == ()
     assert guesses(predictor, ["nasbench201", "fbnet"], [LATENCY]) == ""
@@ -311,11 +317,8 @@ def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(sev
 def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
-    learned = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
-    spaces = ["mine/space.py:Mine", "other"]
-    step = adapt_step(["latency_ms@new"], [3], [Path("labels.csv")], [spaces])
-    with_step(learned, step).save_pretrained(tmp_path / "adapted")
+    learned = adapted_in(several, "latency_ms@new", ["mine/space.py:Mine", "other"])
+    learned.save_pretrained(tmp_path / "adapted")
     predictor = Predictor.from_pretrained(tmp_path / "adapted")
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])

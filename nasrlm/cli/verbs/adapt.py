@@ -45,6 +45,9 @@ def run(
     leave_out_strays: Annotated[
         bool, typer.Option("--leave-out-strays", help="Leave out labels that are far from what all others suggest.")
     ] = False,
+    beside: Annotated[
+        bool, typer.Option("--beside", help="Keep what was learned of these objectives in other spaces.")
+    ] = False,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -56,7 +59,9 @@ def run(
 
     from nasrlm.cli.adapting import adapt_checkpoint  # here: takes seconds
 
-    config = nasrlm.AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays)
+    config = nasrlm.AdaptConfig(
+        tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays, beside
+    )
     adapt_checkpoint(checkpoint, config, out, json=json)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -226,8 +227,32 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
     with pytest.warns(UserWarning, match=f"{OBJECTIVES[1]}: already known; .* alone, in every space.$"):
         done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
     assert done.status == 0, done.stderr
-    with pytest.warns(UserWarning, match="alone, in every space. Give the earlier tables too.$"):
+    with pytest.warns(UserWarning, match="alone, in every space. Give the earlier tables too, or keep what other spac"):
         nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 3, "--pool", 8)
+    again = f"{OBJECTIVES[1]}: already learned from networks of nasbench201; the new checkpoint predicts these from the"
+    with pytest.warns(UserWarning, match=again):
+        nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 3, "--pool", 8, "--beside")
+
+
+def test_a_space_is_learned_beside_another(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    cells = architecture_table(8)[["space", "architecture"]]
+    cells.assign(**{NEW: np.linspace(1.0, 2.0, len(cells))}).to_csv(tmp_path / "cells.csv", index=False)
+    blocks = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000", "11111111", "22222222", "01201201"]})
+    blocks.assign(**{NEW: [80.0, 90.0, 100.0, 95.0]}).to_csv(tmp_path / "blocks.csv", index=False)
+    checkpoint = checkpoint_folder
+    for name in ("cells", "blocks"):
+        words = ("adapt", "--table", tmp_path / f"{name}.csv", "--objectives", NEW, "--samples", 4, "--pool", 8)
+        with warnings.catch_warnings(action="error"):
+            done = nasrlm(*words, "--checkpoint", checkpoint, "--out", tmp_path / name, "--beside")
+        assert done.status == 0, done.stderr
+        checkpoint = tmp_path / name
+    assert Checkpoint.from_pretrained(checkpoint).taught_spaces(NEW) == ["nasbench201", "nasbench_macro"]
+    words = ("predict", "--checkpoint", checkpoint, "--objectives", NEW, "--json", "--space")
+    medians = [
+        json.loads(nasrlm(*words, space, architecture).stdout)[0][NEW]["median"]
+        for space, architecture in (("nasbench201", cells["architecture"].iloc[0]), ("nasbench_macro", "00000000"))
+    ]
+    assert medians[0] < 3 < 50 < medians[1]
 
 
 def test_each_space_is_learned_by_itself(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_space_of_ones_own_is_one_from_wherever_tables_name_it(tmp_path: Path)
         table.to_csv(tmp_path / folder / "t.csv", index=False)
     config = AdaptConfig([tmp_path / "x" / "t.csv", tmp_path / "y" / "t.csv"], [NEW], samples=None, pool=20)
     adapted = adapt_to_tables(network_checkpoint(), config)
-    (name,) = adapted.checkpoint.card["commands"][-1]["spaces"]
+    (name,) = adapted.checkpoint.taught_spaces(NEW)
     assert name.endswith("mine.py:Mine")
     assert adapted.learned["space"].nunique() == 1
 
