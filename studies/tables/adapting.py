@@ -112,17 +112,16 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
 def _warn_of_known(checkpoint: Checkpoint, config: AdaptConfig, spaces: Sequence[str]) -> None:
     """Warn of objectives of which the checkpoint forgets something: in these spaces, or in all."""
     known = [name for name in config.objectives if name in checkpoint.objectives]
-    added = [name for name in known if name in checkpoint.added]
-    if again := [name for name in known if not (config.beside and name in added)]:
-        advice = " Give the earlier tables too, or keep what other spaces taught (`--beside`, beside=True)." * bool(
-            added
-        )
+    adapted = [name for name in known if name in checkpoint.read_off]
+    if again := [name for name in known if not (config.beside and name in adapted)]:
+        keep = " Give the earlier tables too, or keep what other spaces taught (`--beside`, beside=True)."
+        advice = keep if adapted else ""
         warnings.warn(
             f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
             f"space.{advice}",
             stacklevel=3,
         )
-    for name in added if config.beside else ():
+    for name in adapted if config.beside else ():
         taught = checkpoint.taught_spaces(name)
         if here := [space for space in spaces if known_as(space, taught) in taught]:
             warnings.warn(
