@@ -54,7 +54,7 @@ class Advisor(Generic[A]):
     Args:
         space: a search space or its name.
         goals: such as ``max:accuracy@cifar10``. With the objectives of constraints there are M objectives.
-        predictor: a ``nasrlm.Predictor``; the released checkpoint if None.
+        predictor: a ``nasrlm.Predictor``, whose ``of_space`` predicts; the released checkpoint if None.
         to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
         risk: risk of the gate, one number for all objectives together or one for each by name.
@@ -92,7 +92,8 @@ class Advisor(Generic[A]):
         self.gate = Gate(read_goals, read_constraints, risk=risk, best=best)
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
-        self._predictor = predictor or released_predictor().of_space(self.space.address)
+        given = released_predictor() if predictor is None else predictor
+        self._predictor = given.of_space(self.space.address) if isinstance(given, Predictor) else given
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
         self._warned: set[str] = set()

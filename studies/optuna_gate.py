@@ -77,7 +77,8 @@ class ParetoGate(Generic[A]):
     Args:
         space: a search space or its name.
         goals: one for each value of the study, in the same order, such as ``max:accuracy@cifar10``.
-        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once per process, if None.
+        predictor: a ``nasrlm.Predictor``, whose ``of_space`` predicts; if None, that of the released checkpoint, loaded
+            once per process.
         to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. If it is on an objective that
             is not a goal, your objective function has to store the real value in the trial's user attribute of that

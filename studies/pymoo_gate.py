@@ -56,7 +56,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         problem: minimises the goals' losses; maximised objectives are negated.
         space: a search space or its name.
         goals: one for each of the problem's objectives, in the same order, such as ``max:accuracy@cifar10``.
-        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once per process, if None.
+        predictor: a ``nasrlm.Predictor``, whose ``of_space`` predicts; if None, that of the released checkpoint, loaded
+            once per process.
         to_architecture: converts a row of X to its architecture; if None, a row is a genotype of whole numbers.
         to_row: the inverse, for ``propose``; ``space.encode`` if None.
         to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.

@@ -48,7 +48,7 @@ def search_with_model(
         evaluator: gives real results: a function that returns, for a notation, a mapping from objective names to
             values; a ``studies.evaluators.TableEvaluator``; or another real evaluator.
         out: the study's folder, created if missing.
-        predictor: a predictor for the space; that of the released checkpoint if None. It learns unknown objectives.
+        predictor: its ``of_space`` predicts; the released checkpoint if None. It learns unknown objectives.
         to_text: converts an architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         truth: true labels of ``config.objectives``, to judge the final front.
         resume: continue the study in ``out``, see ``guided_search``.
@@ -73,7 +73,7 @@ def search_with_model(
         check_kind("search", predictor, Predictor)
     named: SearchSpace[A] = opened(space)
     guide, objectives = config.guide or Guide(), config.objectives
-    predictor = predictor or Predictor.from_pretrained().of_space(named.address)
+    predictor = (predictor or Predictor.from_pretrained()).of_space(named.address)
     config = replace(config, guide=guide, checkpoint_sha256=predictor.checkpoint.sha256)
     real = as_evaluator(evaluator, config.searched(named), objectives)
     if not isinstance(real, RealEvaluator):

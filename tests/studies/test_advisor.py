@@ -1,5 +1,6 @@
-"""What a gate's model learns unknown objectives from: texts, or the graphs of all networks."""
+"""What a gate predicts by, and what its model learns unknown objectives from: texts, or the graphs of all networks."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,21 @@ from studies.surrogates.process_adapter import every_network
 from tests.nasrlm.scenes import network_checkpoint
 
 COST = "latency_ms@mine"  # unknown to the checkpoint
+
+
+def test_a_gate_predicts_as_the_predictor_of_its_space() -> None:
+    narrow = {"latency_ms@raspi4": [0.4 + 0.002 * level for level in range(1, 100)]}
+    checkpoint = replace(network_checkpoint(), calibration_by_space={"nasbench201": narrow})
+    predictor, goals = nasrlm.Predictor(checkpoint), ["min:latency_ms@raspi4"]
+    advisor = Advisor("nasbench201", goals, predictor=predictor)
+    architecture = advisor.space.sample(np.random.default_rng(0))
+    text, level = nasrlm.to_measured_text(advisor.space, architecture), advisor.gate.levels[0]
+    of_all, of_space = (
+        x.predict([text], advisor.objectives, level) for x in (predictor, predictor.of_space("nasbench201"))
+    )
+    assert (of_space.values != of_all.values).any()
+    (decision,) = advisor.check([architecture])
+    np.testing.assert_allclose(decision.values, of_space.values[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

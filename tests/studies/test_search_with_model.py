@@ -1,6 +1,7 @@
 """Searches from Python, in one call: with real evaluations, and on predictions alone."""
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,18 @@ def test_without_a_guide_it_has_the_usual_one(tmp_path: Path) -> None:
         config, "nasbench201", lambda _: dict.fromkeys(config.objectives, 1.0), tmp_path, predictor=predictor
     )
     assert json.loads((tmp_path / "study.json").read_text())["config"]["guide"] == nasrlm.optuna.Guide().to_dict()
+
+
+def test_its_model_is_that_of_the_space(tmp_path: Path) -> None:
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=4)
+    by_space = {"nasbench201": {GOALS[1].removeprefix("min:"): [0.5] * 99}}
+    predictor = nasrlm.Predictor(replace(network_checkpoint(), calibration_by_space=by_space))
+    of_space = predictor.of_space("nasbench201").checkpoint.sha256
+    assert of_space != predictor.checkpoint.sha256
+    nasrlm.search_with_model(
+        config, "nasbench201", lambda _: dict.fromkeys(config.objectives, 1.0), tmp_path, predictor=predictor
+    )
+    assert json.loads((tmp_path / "study.json").read_text())["config"]["checkpoint_sha256"] == of_space
 
 
 def test_unknown_costs_of_few_networks_with_lost_operations_are_learned_from_graphs(
