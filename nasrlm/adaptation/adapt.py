@@ -105,12 +105,11 @@ def adapt(
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     rows = labelled_rows(pool, objective, labels, names)
-    labels = labels[rows]
+    labels, is_known = labels[rows], objective in pool.objectives
+    pool = pool.to_learn(objective)
     warn_of_labels(objective, labels)
     warn_of_strays(pool, objective, rows, labels, names, "still learned: leave it out if the measurement failed")
     rows = _first_spellings(pool, rows, labels)
-    is_known = objective in pool.objectives
-    pool = pool.to_learn(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, rows = pool.at(firsts), places_of(pool.texts)[rows]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
