@@ -134,7 +134,15 @@ class Pool:
             objective: name of the labels' objective.
             rows: (n,) indices of the labelled texts.
             targets: (n,) labels, with mean 0 and variance 1.
+
+        Raises:
+            ValueError: the texts have no ``inputs``.
         """
+        if not self.inputs.shape[1]:
+            raise ValueError(
+                f"adapt: expected texts of networks, or a checkpoint that predicts more than {objective}, to which it "
+                "was adapted before, got neither. Start from the checkpoint before that."
+            )
         directions = np.array([_direction_of(objective, followed) for followed in (*self.objectives, MACS)])
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares, directions)
 

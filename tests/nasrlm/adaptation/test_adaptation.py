@@ -360,6 +360,15 @@ def test_an_objective_of_its_own_is_all_that_a_model_may_know(checkpoint: Checkp
     assert spearmanr(answer[:, 0], labels[20:]).statistic > 0.5
 
 
+def test_texts_of_no_network_are_not_learned_from_by_a_model_that_knows_nothing_else(checkpoint: Checkpoint) -> None:
+    pool = make_pool(checkpoint, ["Conv3\n", "Pool\n", "Skip\n"])
+    alone, labels = replace(pool, read_off=frozenset(OBJECTIVES)).without(OBJECTIVES[0]), np.array([1.0, 2.0, np.nan])
+    with pytest.raises(
+        ValueError, match=f"adapt: expected texts of networks, .* more than {OBJECTIVES[1]}, .* neither"
+    ):
+        adapt(checkpoint, alone, OBJECTIVES[1], labels)
+
+
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
     pool = make_pool(trained, ["Pool\n", "Skip\n"])
     with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@unheard, got 1\."):
