@@ -5,6 +5,7 @@ N networks, n labelled ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,24 +84,38 @@ class FittedGraphs:
 
 def _fitted(networks: Sequence[Operators], targets: FloatArray, seed: int) -> GraphNetwork:
     """Fit a graph network to (n,) targets of n networks. Embeddings of operators that none of them has are 0."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model, wanted = GraphNetwork(), torch.from_numpy(targets).float()
-        seen = torch.cat([x.kinds for x in networks])
-        with torch.no_grad():
-            model.kinds.weight *= torch.isin(torch.arange(NUM_HASHES), seen)[:, None]
-        steps = int(np.clip(STEPS_A_LABEL * len(networks), *STEPS))
-        optimizer = torch.optim.AdamW(model.parameters(), weight_decay=WEIGHT_DECAY, fused=True)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps)
-        for _ in range(steps):
-            chosen = torch.randperm(len(networks))[:BATCH]
-            optimizer.zero_grad()
-            answers = model([networks[row] for row in chosen.tolist()])
-            loss = nn.functional.mse_loss(answers, wanted[chosen])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
+    draws = torch.Generator().manual_seed(seed)  # not the generator that all threads share
+    model, wanted = _drawn(draws), torch.from_numpy(targets).float()
+    seen = torch.cat([x.kinds for x in networks])
+    with torch.no_grad():
+        model.kinds.weight *= torch.isin(torch.arange(NUM_HASHES), seen)[:, None]
+    steps = int(np.clip(STEPS_A_LABEL * len(networks), *STEPS))
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=WEIGHT_DECAY, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps)
+    for _ in range(steps):
+        chosen = torch.randperm(len(networks), generator=draws)[:BATCH]
+        optimizer.zero_grad()
+        answers = model([networks[row] for row in chosen.tolist()])
+        loss = nn.functional.mse_loss(answers, wanted[chosen])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
     return model.half().float().requires_grad_(False)
+
+
+def _drawn(draws: torch.Generator) -> GraphNetwork:
+    """Return a graph network with torch's usual random weights, drawn by this generator alone."""
+    with torch.device("meta"):  # draws nothing
+        model = GraphNetwork()
+    for part in model.to_empty(device="cpu").modules():
+        if isinstance(part, nn.Embedding):
+            nn.init.normal_(part.weight, generator=draws)
+        elif isinstance(part, nn.Linear):
+            nn.init.kaiming_uniform_(part.weight, a=math.sqrt(5), generator=draws)
+            nn.init.uniform_(part.bias, -(part.in_features**-0.5), part.in_features**-0.5, generator=draws)
+        elif isinstance(part, nn.LayerNorm):
+            part.reset_parameters()
+    return model
 
 
 def best_share(errors: FloatArray, others: FloatArray) -> float:

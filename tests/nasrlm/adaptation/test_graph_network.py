@@ -1,14 +1,17 @@
 """Graph networks for few labels: what they read, what they learn, and where they are of no use."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import kendalltau
+from torch import Tensor
 
 from converters import to_onnx_text
 from nasrlm.adaptation import graph_network_fit
 from nasrlm.adaptation.graph_network_fit import FEWEST_LABELS, PARTS, FittedGraphs
-from nasrlm.model.graph_network import Batch, Operators, _kind
+from nasrlm.model.graph_network import Batch, GraphNetwork, Operators, _kind
 from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph
 from spaces import get_space
 
@@ -110,3 +113,21 @@ def test_the_same_is_learned_again_and_nobody_elses_chance_is_touched(
     assert again is not None
     assert again.share == first.share
     assert torch.equal(again.network(networks), first.network(networks))
+
+
+@pytest.mark.usefixtures("fewer_steps")
+def test_random_numbers_that_another_thread_draws_change_nothing(
+    networks: list[Operators], depths: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = FittedGraphs.fit(networks[:30], depths[:30], depths[:30])
+    scores = GraphNetwork.forward
+
+    def drawing(network: GraphNetwork, several: Sequence[Operators]) -> Tensor:
+        torch.rand(1)
+        return scores(network, several)
+
+    monkeypatch.setattr(GraphNetwork, "forward", drawing)
+    disturbed = FittedGraphs.fit(networks[:30], depths[:30], depths[:30])
+    assert alone is not None
+    assert disturbed is not None
+    assert torch.equal(disturbed.network(networks), alone.network(networks))
