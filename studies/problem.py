@@ -176,8 +176,7 @@ class Problem(Generic[A]):
 
     def samples(self, count: int) -> list[A]:
         """Reserve up to ``count`` new random architectures."""
-        found = (self._new_sample() for _ in range(count))
-        return [architecture for architecture in found if architecture is not None]
+        return list(itertools.islice(iter(self._new_sample, None), count))
 
     def _corners(self) -> Iterator[A]:
         sizes = self.space.sampled_sizes
