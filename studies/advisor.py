@@ -17,7 +17,7 @@ from converters import to_measured_text
 from converters.tables.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
-from nasrlm.objective import Goal, Objective
+from nasrlm.objective import MAX_LABEL, Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import check_name, opened
@@ -230,7 +230,7 @@ class Advisor(Generic[A]):
         self._learning.learn(self._ledger(evaluated))
 
     def possible(self, results: Sequence[float], whose: str) -> list[float]:
-        """Return the (M,) results with NaN for infinite numbers and those impossible for the objective; warn once.
+        """Return the (M,) results with NaN for those impossible for the objective or beyond ±``MAX_LABEL``; warn once.
 
         An example is the -1 of a failed measurement: it would dominate the front, and everything else would be pruned.
         An accuracy that seems to be a fraction is kept, with a warning.
@@ -238,9 +238,10 @@ class Advisor(Generic[A]):
         kept: list[float] = []
         for name, value in zip(self.objectives, results, strict=True):
             objective = Objective.parse(name)
-            is_possible = bool(np.isfinite(value) and objective.allows(value))
+            is_possible = bool(abs(value) <= MAX_LABEL and objective.allows(value))
             kept.append(value if is_possible else np.nan)
-            told = f"gate: expected {objective.range_in_words} for {name}, got {value:g} from {whose}. "
+            wanted = f"numbers within ±{MAX_LABEL:g}" if abs(value) > MAX_LABEL else objective.range_in_words
+            told = f"gate: expected {wanted} for {name}, got {value:g} from {whose}. "
             if np.isfinite(value) and not is_possible:
                 self.warn_once(IMPOSSIBLE, f"{told}The gate ignores such results.")
             if is_possible and objective.seems_fraction(value):

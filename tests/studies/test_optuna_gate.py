@@ -192,6 +192,15 @@ def test_results_that_cannot_be_prune_nothing_and_are_told_once() -> None:
     assert gate.gate.names == ()
 
 
+def test_a_number_too_large_to_learn_from_is_no_result() -> None:
+    gate, study = make_gate(), make_study()
+    study.add_trial(optuna.trial.create_trial(values=[90.0, 1.7e308], user_attrs={"architecture": "0-1-2-0"}))
+    words = r"^gate: expected numbers within ±1e\+30 for latency_ms@toy, got 1\.7e\+308 from trial 0\. The gate ignores"
+    with pytest.warns(UserWarning, match=words):
+        gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
+    assert gate.gate.names == ()
+
+
 def test_counts_that_a_trial_leaves_out_are_counted() -> None:
     space = get_space("nasbench201")
     small, large = space.decode((0, 0, 0, 1, 0, 0)), space.decode((3, 3, 3, 3, 3, 3))
