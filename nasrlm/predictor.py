@@ -49,7 +49,7 @@ class Predictor:
 
     Args:
         checkpoint: the model with its tokenizer and calibration. With the engine "torch", predictions follow later
-            changes of its weights; other engines keep a copy.
+            changes of its weights; other engines, and those of spaces with an encoder of their own, keep a copy.
         engine: what runs the model, see ``nasrlm.engines.engine``.
         memory_bytes: size of the cache of encoded texts, for each encoder. It is not updated when weights change.
 
