@@ -43,7 +43,7 @@ class Comparison(NamedTuple):
 
     Attributes:
         objective: its name.
-        labels: number of labels in train and valid rows.
+        labels: number of texts with labels in train and valid rows.
         spelled: mean absolute error of the model's spelled medians on valid rows, in the objective's unit.
         summed: the same for the sum, with each label left out of the fit that predicts it; NaN if no sum was fitted.
         is_summed: whether the sum is predicted from now on.
