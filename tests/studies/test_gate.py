@@ -154,6 +154,12 @@ def test_infeasible_and_incomplete_results_do_not_join_the_front() -> None:
     np.testing.assert_array_equal(gate.front, [[-50.0, 5.0]])
 
 
+def test_a_copy_with_another_front_has_that_alone() -> None:
+    gate = make_gate(("a", 80.0, 1.0))
+    assert gate.with_front(["b"], np.array([[90.0, 2.0]])).names == ("b",)
+    assert gate.names == ("a",)
+
+
 def test_objectives_of_constraints_alone_are_decoded_but_do_not_dominate() -> None:
     gate = Gate(GOALS, [Constraint.parse(text) for text in (f"{ENERGY}<=7", f"{LATENCY}<=5")])
     gate.add(["a"], np.array([[80.0, 1.0, 6.0]]))

@@ -75,6 +75,15 @@ def test_samples_are_joint_and_have_the_quantiles() -> None:
     np.testing.assert_allclose(np.quantile(samples, (0.159, 0.5, 0.841), axis=1).T, quantiles, rtol=0.05)
 
 
+def test_quantiles_are_of_labels_with_their_noise() -> None:
+    rng = np.random.default_rng(0)
+    labels = TRUE[:200:2, 0] + rng.normal(scale=8.0, size=100)
+    process = GraphProcess(made_of(ROWS), np.zeros((len(ROWS), 1)), OBJECTIVES[0], TEXTS[:200:2], labels)
+    low, high = process.quantiles(TEXTS[1:200:2], np.array([-1.28, 1.28])).T
+    new = TRUE[1:200:2, 0] + rng.normal(scale=8.0, size=100)
+    assert 0.7 < ((low < new) & (new < high)).mean() < 0.9  # 80 % intervals
+
+
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
     predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
     networks = mock.Mock(return_value=(ROWS, COUNTS, COUNTS))
