@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,8 +37,17 @@ def _broken_promises(space: SearchSpace[Any]) -> Iterator[str]:
     if not _is_integer(space.size):
         yield f"expected an integer as size, got {shown(space.size)}"
     rng = np.random.default_rng(0)
-    for _ in range(LOOKED_AT):
-        yield from _broken_by_one(space, space.sample(rng))
+    sampled = [space.sample(rng) for _ in range(LOOKED_AT)]
+    for architecture in sampled:
+        yield from _broken_by_one(space, architecture)
+    if type(space).mutate is not SearchSpace.mutate:
+        children = [space.mutate(architecture, rng) for architecture in sampled]
+        yield from _broken_by_children(space, children, "mutate")
+        if children == sampled:
+            yield f"expected an architecture other than the parent from mutate, got {shown(sampled[0])} unchanged"
+    if type(space).crossover is not SearchSpace.crossover:
+        children = [space.crossover(*pair, rng) for pair in itertools.pairwise(sampled)]
+        yield from _broken_by_children(space, children, "crossover")
 
 
 def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
@@ -65,6 +75,16 @@ def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
                 yield f"expected {wanted}, got {shown(read)}"
     if (again := space.architecture_key(architecture)) != key:
         yield f"expected a single architecture_key per architecture, got {shown(key)} and {shown(again)}"
+
+
+def _broken_by_children(space: SearchSpace[Any], children: Sequence[Any], method: str) -> Iterator[str]:
+    for child in children:
+        try:
+            is_architecture = space.parse(space.format(child)) == child
+        except Exception:  # of the child, since they succeeded for its parents
+            is_architecture = False
+        if not is_architecture:
+            yield f"expected an architecture from {method}, got {shown(child)}"
 
 
 def _is_line(value: object) -> bool:

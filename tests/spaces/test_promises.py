@@ -53,6 +53,12 @@ def opened(tmp_path, line: str):
             r"a result equal to .* from parse of '\[16, 2\]', got ",
         ),
         ("def parse(self, notation): pass", "a result equal to .* from parse of .*, got None"),
+        ("def mutate(self, architecture, rng): pass", "an architecture from mutate, got None"),
+        (
+            "def mutate(self, architecture, rng): return architecture",
+            "an architecture other than the parent ",
+        ),
+        ("def crossover(self, first, second, rng): return (8, 1)", r"an architecture from crossover, got \(8, 1\)"),
         ("def encode(self, architecture): return (0, 0)", r"a result equal to .* from decode of \(0, 0\), got Choices"),
     ],
 )
