@@ -33,7 +33,16 @@ from nasrlm.predictor import Predictor
 from spaces import get_space
 from spaces.drawing import sample_like
 from studies.tables.adapt_config import IN_MEMORY, AdaptConfig
-from studies.tables.rows import named, only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
+from studies.tables.rows import (
+    named,
+    only_space,
+    parsed_rows,
+    row_genotypes,
+    row_names,
+    rows_to_convert,
+    texts_of_tables,
+    written_texts,
+)
 from studies.tables.several import measured_rows, of_each, shown_names
 
 MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two
@@ -95,6 +104,8 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     check_adaptable(checkpoint, names)
     measured = measured_rows(config.files, config.space, names)
     frame, shares = _rows_to_draw_from(measured, config)
+    for rows, table in zip(*of_each(frame, config.files), strict=True):
+        rows_to_convert(rows, table)  # fails now for a space that does not exist, not after a minute for another space
     _warn_of_known(checkpoint, config, [*shares])
     parts = [
         _part_of(checkpoint, config, frame[row_spaces(frame) == space], share, measured, rng, progress)

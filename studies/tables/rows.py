@@ -114,19 +114,30 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
     """
     texts = written_texts(frame)
-    spelled = frame[~frame.index.isin(list(texts))]
-    if len(spelled) and "space" not in frame:
-        raise ValueError(
-            f"{path}: expected a column space, got none. Set it with --space, or the key space of a config."
-        )
-    for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
-        if pd.isna(name):
-            raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
-        space = space_of_row(str(name), path, rows.index[0])
+    for space, rows in rows_to_convert(frame, path):
         architectures = parsed_rows(space, rows, path)
         converted = to_onnx_texts(space, list(architectures), measured=measured, progress=progress)
         texts |= zip(rows.index, converted, strict=True)
     return [texts[row] for row in frame.index]
+
+
+def rows_to_convert(frame: pd.DataFrame, path: Path) -> list[tuple[SearchSpace[Any], pd.DataFrame]]:
+    """Return the rows without text, by space.
+
+    Raises:
+        ValueError: a row names no space or one that does not exist; the message names file and row.
+    """
+    spelled = frame[~frame.index.isin(list(written_texts(frame)))]
+    if len(spelled) and "space" not in frame:
+        raise ValueError(
+            f"{path}: expected a column space, got none. Set it with --space, or the key space of a config."
+        )
+    found = []
+    for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
+        if pd.isna(name):
+            raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
+        found.append((space_of_row(str(name), path, rows.index[0]), rows))
+    return found
 
 
 def texts_of_tables(

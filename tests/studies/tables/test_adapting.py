@@ -11,6 +11,7 @@ from converters.tables.counts import named_counts
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.predictor import Predictor
 from spaces import get_space
+from studies.tables import adapting
 from studies.tables.adapt_config import AdaptConfig
 from studies.tables.adapting import adapt_to_tables
 from tests.nasrlm.scenes import architecture_table, network_checkpoint
@@ -103,6 +104,16 @@ def test_a_space_that_lacks_labels_of_an_objective_is_told(two_spaces: Path) -> 
     with pytest.warns(UserWarning, match="nasbench_macro: not learned, because no network has labels of latency_ms@un"):
         adapted = adapt_to_tables(network_checkpoint(), config)
     assert set(adapted.learned["space"]) == {"nasbench201"}
+
+
+def test_a_space_that_does_not_exist_is_told_before_pools_are_made(
+    two_spaces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    misspelt = pd.read_csv(two_spaces, dtype=str).replace("nasbench_macro", "nasbench_micro")
+    misspelt.to_csv(two_spaces, index=False)
+    monkeypatch.setattr(adapting, "make_pool", lambda *_, **__: pytest.fail("a pool was made"))
+    with pytest.raises(ValueError, match=r"table\.csv, row \d+: space: .* got 'nasbench_micro'"):
+        adapt_to_tables(network_checkpoint(), AdaptConfig([two_spaces], [NEW], samples=None, pool=10))
 
 
 def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
