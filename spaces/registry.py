@@ -127,13 +127,13 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
 
 
 def check_name(space: SearchSpace[Any]) -> None:
-    """Refuse a user's space with the name of one of this package, as models and tables would confuse the two.
+    """Refuse a user's space with the name of one of this package, as models, tables and studies would confuse the two.
 
     Raises:
         UnknownSpaceError: the space has such a name and its class does not derive from that space's.
     """
     plain = space.space if isinstance(space, Spellings) else space
-    if space.name in REGISTRY and space.address == space.name and not isinstance(plain, type(get_space(space.name))):
+    if space.name in REGISTRY and not isinstance(plain, type(get_space(space.name))):
         raise UnknownSpaceError(
             f"space {type(space).__name__}: expected a unique name, got {space.name}, which another space has. Rename "
             "it."

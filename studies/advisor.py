@@ -28,6 +28,7 @@ from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
+from studies.own_space import network_doubt
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory
@@ -97,7 +98,7 @@ class Advisor(Generic[A]):
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
         self._warned: set[str] = set()
-        for doubt in filter(None, (goal.doubt for goal in read_goals)):
+        for doubt in filter(None, (*(goal.doubt for goal in read_goals), network_doubt(self.space))):
             warn_caller(doubt)
         self._warn_of_misspelled()
 

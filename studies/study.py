@@ -11,6 +11,7 @@ import pandas as pd
 
 from nasrlm.arguments import check_kind
 from spaces import ArchitectureError, SearchSpace
+from spaces.registry import check_name
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.constraints import check_met_together
@@ -18,6 +19,7 @@ from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import EVALUATED, History
 from studies.loaded_study import LoadedStudy
+from studies.own_space import network_doubt
 from studies.report import StudyResult, summarise, write_report
 from studies.space_digest import digest_of_space
 from studies.truth import true_labels
@@ -45,19 +47,21 @@ def open_study(
     Raises:
         StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false).
         OSError: ``out`` cannot be written.
-        ValueError: the config is of another space, its constraints contradict each other, the truth lacks an objective,
-            or a warm start is malformed or not known; no study is left behind.
+        ValueError: the config is of another space, or its constraints contradict each other; a user's space is called
+            like a published one; the truth lacks an objective; or a warm start is malformed or not known. No study is
+            left behind.
     """
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
-    for doubt in filter(None, (goal.doubt for goal in config.goals)):
+    check_name(space)
+    searched = config.searched(space)
+    for doubt in filter(None, (*(goal.doubt for goal in config.goals), network_doubt(searched))):
         warnings.warn(doubt, stacklevel=1)  # further frames are contextlib's
     check_met_together(config.constraints)
     if truth is not None:
         check_kind("truth", truth, TableEvaluator)
         true_labels(config, truth)  # raises now, not after the search
     config = replace(config, space_sha256=digest_of_space(space))
-    searched = config.searched(space)
     choice = None if known is None else every_architecture(searched, known)
     _check_warm_start(config, searched, choice)
     with alone_in(out):
