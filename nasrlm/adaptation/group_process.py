@@ -56,13 +56,21 @@ class GroupProcess:
         self._kept = kept
         self._features = _Features([groups[x] for x in kept], [kept.index(x) for x in linear if x in kept], kinds)
 
-    def fit(self, rows: NDArray[np.intp], labels: FloatArray, scale: LabelScale | None = None) -> GroupProcess:
+    def fit(
+        self,
+        rows: NDArray[np.intp],
+        labels: FloatArray,
+        scale: LabelScale | None = None,
+        doubts: FloatArray | float = 0.0,
+    ) -> GroupProcess:
         """Learn from labels; scales maximise the marginal likelihood.
 
         Args:
             rows: (n,) indices of the labelled rows.
             labels: (n,) of these rows.
             scale: on which labels are learned; normal scores of their ranks if None.
+            doubts: variances of further noise of these labels' scores, (n,) or one for all; other labels do not have
+                it.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -77,7 +85,7 @@ class GroupProcess:
         self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
         covariance = self.covariance(rows, rows)
-        covariance[np.diag_indices(len(rows))] += self.noise
+        covariance[np.diag_indices(len(rows))] += self.noise + doubts
         self._factor = cholesky(covariance, lower=True, overwrite_a=True)
         self._weights = self.weights_for(targets)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())

@@ -84,6 +84,19 @@ def test_quantiles_are_of_labels_with_their_noise() -> None:
     assert 0.7 < ((low < new) & (new < high)).mean() < 0.9  # 80 % intervals
 
 
+def test_a_single_cost_says_less_of_its_graph_than_many() -> None:
+    networks, rng = made_of(ROWS), np.random.default_rng(0)
+    kinds = networks.compiled_kinds
+    many, single = np.argsort(-np.bincount(kinds))[:2].tolist()
+    firsts = [row for row, kind in enumerate(kinds.tolist()) if kinds.tolist().index(kind) == row]
+    rows = [*firsts, *np.flatnonzero(kinds == many)[1:-1].tolist()]
+    labels = rng.uniform(5, 50, size=kinds.max() + 1)[kinds[rows]] * rng.normal(1, 0.001, size=len(rows))
+    process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[1], [TEXTS[row] for row in rows], labels)
+    lasts = [TEXTS[np.flatnonzero(kinds == kind)[-1]] for kind in (many, single)]  # without a label
+    of_many, of_single = process.normal(lasts)[1]
+    assert of_single > 2 * of_many
+
+
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
     predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
     networks = mock.Mock(return_value=(ROWS, COUNTS, COUNTS))
