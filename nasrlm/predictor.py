@@ -354,7 +354,7 @@ class Predictor:
     def _preferred(self) -> Tensor | None:
         """Return (A,) flags of the readouts that were fitted to networks of this space; None if there are none."""
         spaces = self.checkpoint.readout_spaces
-        space = known_as(self._space, spaces)
+        space = known_as(self._space, dict.fromkeys(spaces))
         if not space or space not in spaces:
             return None
         return torch.tensor([other == space for other in spaces], device=self.checkpoint.model.device)
