@@ -27,6 +27,7 @@ from studies.surrogates.scale import LearningScale, Scale
 A = TypeVar("A", bound=Hashable)
 
 DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
+LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -140,7 +141,7 @@ class GraphProcess(LearnedObjective):
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-            doubts = (DOUBT * labels / self.scale.deviation) ** 2
+            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, LARGEST_DOUBT) ** 2
         self._process = process.fit(networks.rows(texts), labels, self.scale, doubts)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 

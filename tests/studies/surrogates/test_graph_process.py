@@ -97,6 +97,15 @@ def test_a_single_cost_says_less_of_its_graph_than_many() -> None:
     assert of_single > 2 * of_many
 
 
+def test_costs_that_differ_little_are_learned_too() -> None:
+    told, rows = TRUE[:, [1]] - TRUE[:, 1].mean(), np.random.default_rng(0).permutation(len(ROWS))[:20]
+    costs = 1000 * TRUE[:, 1].std() + TRUE[:, 1] + np.random.default_rng(1).normal(scale=0.01, size=len(ROWS))
+    process = GraphProcess(made_of(ROWS), told, OBJECTIVES[1], [TEXTS[row] for row in rows], costs[rows])
+    found = process.quantiles(TEXTS, np.zeros(1))[:, 0]
+    assert np.corrcoef(found, TRUE[:, 1])[0, 1] > 0.9
+    assert found.std() > 0.5 * costs.std()
+
+
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
     predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
     networks = mock.Mock(return_value=(ROWS, COUNTS, COUNTS))
