@@ -18,6 +18,7 @@ EXACT_GOALS = 4
 EXACT_BOXES = 2**21  # largest F ** (M - 1) for exact volumes: 128 members with four goals, 0.5 s for such candidates
 MIN_POINTS = 8_192  # not dominated by the front; volumes are then 5 to 7 % off, the largest 2 to 6 %, in 0.3 s
 MAX_DRAWN = 2**18  # stop drawing after so many points, even with fewer than MIN_POINTS
+ROUNDING = 1e-9  # share of the largest sample; samples that deviate by less are equal
 DRAWN_AT_ONCE = 2**10  # Sobol sequences need a power of two
 
 
@@ -220,7 +221,11 @@ def choose(
 
 
 def _given(samples: FloatArray, row: int, result: FloatArray) -> FloatArray:
-    """Return the (N, S, M) samples conditioned on the result (M,) of one candidate, by their covariance with it."""
+    """Return the (N, S, M) samples conditioned on the result (M,) of one candidate, by their covariance with it.
+
+    A goal in which the candidate's samples are equal up to rounding tells nothing.
+    """
     surprise = samples[row] - samples[row].mean(axis=0)
-    slopes = (samples * surprise).mean(axis=1) / np.maximum((surprise**2).mean(axis=0), 1e-300)
+    variance, rounding = (surprise**2).mean(axis=0), (ROUNDING * np.abs(samples[row]).max(axis=0)) ** 2
+    slopes = (samples * surprise).mean(axis=1) / np.where(variance > rounding, variance, np.inf)
     return np.asarray(samples - slopes[:, None] * (samples[row] - result), dtype=np.float64)

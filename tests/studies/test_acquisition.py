@@ -148,6 +148,13 @@ def test_what_one_turned_out_as_tells_about_others_by_regression() -> None:
         )
 
 
+def test_what_a_twin_turned_out_as_tells_nothing_more() -> None:
+    samples = np.random.default_rng(0).normal(size=(6, 8, 2)) * [1, 1000] + [5, 3000]
+    samples[1] = samples[0]
+    told = acquisition._given(samples, 0, np.median(samples[0], axis=0))
+    np.testing.assert_allclose(acquisition._given(told, 1, np.median(told[1], axis=0)), told)
+
+
 def test_twins_are_not_chosen_together_and_nothing_is_chosen_for_nothing() -> None:
     samples = np.array([[[0.2, 0.2]], [[0.2, 0.2]], [[0.1, 0.5]], [[0.9, 0.9]], [[2.0, 0.0]]])
     feasible = np.ones((5, 1), dtype=np.bool_)
