@@ -17,13 +17,16 @@ def deviation_covering(distance: float) -> float:
     return distance / NormalDist().inv_cdf((1 + COVERED) / 2)
 
 
-def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:
+def deviation_of(
+    values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION, *, logarithmic: bool = False
+) -> float:
     """Return the standard deviation of labels.
 
     Args:
-        values: labels.
+        values: labels, or their logarithms.
         of_equal: the result if they are equal.
         rounding: share of the largest label; labels whose deviation is at most that count as equal.
+        logarithmic: whether values are logarithms, whose deviation is a share of the labels in any unit.
     """
-    deviation = float(values.std())
-    return deviation if deviation > rounding * np.abs(values).max() else of_equal
+    deviation, largest = float(values.std()), 1.0 if logarithmic else float(np.abs(values).max())
+    return deviation if deviation > rounding * largest else of_equal

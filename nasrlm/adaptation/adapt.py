@@ -139,7 +139,7 @@ def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp],
     of_each, places = scaled_labels(labels, logarithmic), places_of(rows.tolist())  # before labels are merged
     rows, labels = one_a_text(rows, labels)
     scaled = scaled_labels(labels, logarithmic)
-    scale = Standardised.of(scaled)
+    scale = Standardised.of(scaled, logarithmic)
     targets = scale.forward(scaled)
     process = pool.process_of(objective, rows, targets)
     table = scale.backward(GRID.numpy())

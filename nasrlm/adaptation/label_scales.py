@@ -61,9 +61,9 @@ class Standardised:
     deviation: float
 
     @classmethod
-    def of(cls, labels: FloatArray) -> Standardised:
-        """Use mean and standard deviation of these labels."""
-        return cls(float(labels.mean()), deviation_of(labels))
+    def of(cls, labels: FloatArray, logarithmic: bool = False) -> Standardised:
+        """Use mean and standard deviation of these labels, or of their logarithms."""
+        return cls(float(labels.mean()), deviation_of(labels, logarithmic=logarithmic))
 
     def forward(self, labels: FloatArray) -> FloatArray:
         """Return the scores of labels."""

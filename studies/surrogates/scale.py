@@ -58,8 +58,9 @@ class Scale:
 
         For equal values it is 1, or their absolute value on a linear scale.
         """
-        largest = float(np.abs(values).max())
-        return deviation_of(values, of_equal=largest if self.kind == "linear" and largest > 0 else 1.0)
+        if self.kind != "linear":
+            return deviation_of(values, logarithmic=True)
+        return deviation_of(values, of_equal=float(np.abs(values).max()) or 1.0)
 
 
 @dataclass(frozen=True)

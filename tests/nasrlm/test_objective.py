@@ -200,6 +200,12 @@ def test_equal_labels_have_no_deviation_of_their_own(value: float) -> None:
     assert deviation_of(np.array([0.0, 1e-9])) == 5e-10
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_labels_are_equal_in_every_unit_or_in_none(unit: float) -> None:
+    assert deviation_of(np.log(unit * np.array([1.0, 1.0 + 1e-8])), logarithmic=True) == 1.0
+    assert deviation_of(np.log(unit * np.array([1.0, 1.0 + 1e-6])), logarithmic=True) == pytest.approx(5e-7, rel=1e-3)
+
+
 def test_a_prediction_may_be_made_of_lists() -> None:
     made = Prediction(["a@b"], [0.1, 0.5, 0.9], [[[1, 2, 3]], [[4, None, 6]]])  # type: ignore[arg-type]
     assert (made.objectives, made.quantiles) == (("a@b",), (0.1, 0.5, 0.9))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.surrogates.scale import Scale
+from studies.surrogates.scale import LearningScale, Scale
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,9 @@ def test_an_accuracy_is_none_below_0_or_above_100_percent(floor: float) -> None:
     np.testing.assert_allclose(scale.backward(np.array([-10.0, 10.0])), [max(floor, 0.0), 100.0], atol=0.01)
     assert scale.forward(np.array([101.0])) == scale.forward(np.array([100.0]))
     assert np.isfinite(scale.forward(np.array([8.0]))).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_costs_that_are_equal_up_to_rounding_have_no_deviation_of_their_own_in_any_unit(unit: float) -> None:
+    costs = unit * np.array([1.0, 1.0 + 1e-8, 1.0 - 1e-8])
+    assert LearningScale.of(Scale.of("latency_ms@toy", costs), costs).deviation == 1.0

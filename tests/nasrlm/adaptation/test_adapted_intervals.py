@@ -38,10 +38,13 @@ def test_a_text_that_was_measured_again_tells_once(trained: Checkpoint) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:adapt. expected labels of .* that differ")
-@pytest.mark.parametrize("label", [1.0, 7.0])  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
-def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> None:
-    pool = make_pool(trained, layer_table(30)["text"].tolist())
-    adapted = adapt(trained, pool, NEW, np.where(np.arange(30) < 10, label, np.nan))
+@pytest.mark.parametrize(
+    ("label", "step"),
+    [(1.0, 0.0), (7.0, 0.0), (1.0, 1e-8)],  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
+)
+def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float, step: float) -> None:
+    pool, places = make_pool(trained, layer_table(30)["text"].tolist()), np.arange(30)
+    adapted = adapt(trained, pool, NEW, np.where(places < 10, label + step * places, np.nan))
     prediction = Predictor(adapted).predict(pool.texts, [NEW])
     np.testing.assert_allclose(prediction.median, label, rtol=0.01)
     assert (prediction.low < 0.96 * label).all()

@@ -23,6 +23,7 @@ def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
 def test_labels_that_are_all_equal_are_standardised_as_well() -> None:
     scale = Standardised.of(np.array([3.0, 3.0]))
     assert scale.forward(np.array([3.0, 5.0])).tolist() == [0.0, 2.0]
+    assert Standardised.of(np.array([0.0, 1e-8]), logarithmic=True).deviation == 1.0
     other = Standardised.of(np.array([1.0, 5.0]))
     assert other.forward(np.array([1.0, 5.0, 7.0])).tolist() == [-1.0, 1.0, 2.0]
     assert other.backward(np.array([-1.0, 1.0, 2.0])).tolist() == [1.0, 5.0, 7.0]
