@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from nasrlm.adaptation.label_scales import LabelScale
 from nasrlm.arrays import FloatArray
+from nasrlm.objective import Objective
 from nasrlm.prediction import Prediction
 from studies.surrogates.memory import SamplingPredictor
 
@@ -41,7 +42,7 @@ class LearnedObjective(ABC):
 
 
 class CorrectedPredictor:
-    """Predicts learned objectives by their own models, and the others by the predictor.
+    """Predicts learned objectives by their own models, within their bounds, and the others by the predictor.
 
     Attributes:
         objectives: names that it can predict.
@@ -62,7 +63,7 @@ class CorrectedPredictor:
             values[:, others] = self._predictor.predict(texts, [names[column] for column in others], quantiles).values
         levels = np.asarray(norm.ppf(quantiles), dtype=np.float64)
         for column, learned in self._columns(names, texts):
-            values[:, column] = learned.quantiles(texts, levels)
+            values[:, column] = learned.quantiles(texts, levels).clip(*Objective.parse(names[column]).bounds)
         return Prediction(names, tuple(quantiles), values)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
@@ -78,7 +79,7 @@ class CorrectedPredictor:
             values[:, others] = self._predictor.sample(texts, names, samples, seed + 1)
         rng = np.random.default_rng(seed)
         for column, learned in self._columns(objectives, texts):
-            values[:, column] = learned.sample(texts, samples, rng)
+            values[:, column] = learned.sample(texts, samples, rng).clip(*Objective.parse(objectives[column]).bounds)
         return values
 
     def _columns(self, names: Sequence[str], texts: Sequence[str]) -> list[tuple[int, LearnedObjective]]:

@@ -45,6 +45,18 @@ def test_an_unknown_objective_is_learned_whatever_its_mean() -> None:
     assert np.abs(found - true).mean() < true.std()
 
 
+def test_nothing_impossible_is_expected_where_results_are_zero() -> None:
+    table = toy_table()[:25].copy()
+    table.loc[table.index[:2], [*OBJECTIVES[:2]]] = 0.0  # so that neither errors nor logarithms are learned
+    learned = adapter(ToyPredictor(sigma=0.1, objectives=OBJECTIVES[2:]))(table)
+    for values in (
+        learned.predict(TEXTS, OBJECTIVES, (0.001, 0.5, 0.999)).values,
+        learned.sample(TEXTS, OBJECTIVES, 9, 0),
+    ):
+        assert values.min() == 0.0
+        assert values[:, 0].max() <= 100.0
+
+
 def test_what_was_learned_of_other_spaces_alone_is_learned_as_if_it_was_not_known() -> None:
     asked: list[str] = []
 
@@ -154,9 +166,10 @@ def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise()
     """In a unit a thousandth as large all numbers are a thousandfold, whatever the features say."""
     noise = np.random.default_rng(0).normal(size=25)  # negative ones: no logarithms
     predictor = ToyPredictor(objectives=OBJECTIVES[1:])
+    learning = ProcessAdapter(SPACE, predictor, ["gain@toy"], to_text=SPACE.format, pool_size=50)
     small, large = (
-        adapter(predictor)(toy_table()[:25].assign(**{OBJECTIVES[0]: unit * noise}))
-        .predict(toy_table()["architecture"][:25].tolist(), OBJECTIVES[:1], (0.1, 0.9))
+        learning(toy_table()[:25].assign(**{"gain@toy": unit * noise}))
+        .predict(toy_table()["architecture"][:25].tolist(), ["gain@toy"], (0.1, 0.9))
         .values[:, 0]
         for unit in (1.0, 1000.0)
     )
