@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
+ROUNDING = 1e-9  # share of the largest number of a column; columns that deviate by less are constant
+
 
 def to_floats(given: ArrayLike) -> FloatArray:
     """Return numbers as floats, with NaN for missing ones: None, pandas' NA, and masked ones of NumPy.
@@ -26,8 +28,10 @@ def to_floats(given: ArrayLike) -> FloatArray:
 
 
 def standardised(columns: FloatArray) -> FloatArray:
-    """Scale the columns of (N, F), or (N,), to mean 0 and variance 1; constant ones become 0."""
-    return np.asarray((columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-9), dtype=np.float64)
+    """Scale the columns of (N, F), or (N,), to mean 0 and variance 1; constant ones become 0, whatever their unit."""
+    deviations = columns.std(axis=0)
+    differ = deviations > ROUNDING * np.abs(columns).max(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(differ, deviations, np.inf), dtype=np.float64)
 
 
 def complete_mask(values: FloatArray) -> BoolArray:

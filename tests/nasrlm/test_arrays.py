@@ -9,7 +9,7 @@ import pytest
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
 from nasrlm.arguments import known_values
-from nasrlm.arrays import to_floats
+from nasrlm.arrays import standardised, to_floats
 from nasrlm.examples import Examples
 from nasrlm.metrics import kendall_tau
 from tests.nasrlm.scenes import drawn_texts, network_checkpoint
@@ -50,3 +50,10 @@ def test_names_of_labels_are_one_per_text(names: Any, got: str) -> None:
     checkpoint, texts = network_checkpoint(), drawn_texts("nasbench201", 2, np.random.default_rng(0))
     with pytest.raises(ValueError, match=rf"adapt: expected one name per text.*, got {got}"):
         adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", np.ones(2), names=names)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_columns_are_standardised_in_any_unit_and_constant_ones_are_zero(unit: float) -> None:
+    columns = unit * np.array([[1.0, 123456789.123], [2.0, 123456789.123], [3.0, 123456789.123]])
+    np.testing.assert_allclose(standardised(columns), [[-(1.5**0.5), 0], [0, 0], [1.5**0.5, 0]], atol=1e-12)
+    np.testing.assert_allclose(standardised(columns[:, 0]), [-(1.5**0.5), 0, 1.5**0.5], atol=1e-12)
