@@ -29,9 +29,13 @@ def to_floats(given: ArrayLike) -> FloatArray:
 
 def standardised(columns: FloatArray) -> FloatArray:
     """Scale the columns of (N, F), or (N,), to mean 0 and variance 1; constant ones become 0, whatever their unit."""
+    return np.asarray((columns - columns.mean(axis=0)) / units_of(columns), dtype=np.float64)
+
+
+def units_of(columns: FloatArray) -> FloatArray:
+    """Return the (F,) standard deviations of (N, F) columns; infinite for constant ones, which then become 0."""
     deviations = columns.std(axis=0)
-    differ = deviations > ROUNDING * np.abs(columns).max(axis=0)
-    return np.asarray((columns - columns.mean(axis=0)) / np.where(differ, deviations, np.inf), dtype=np.float64)
+    return np.where(deviations > ROUNDING * np.abs(columns).max(axis=0), deviations, np.inf)
 
 
 def complete_mask(values: FloatArray) -> BoolArray:

@@ -16,7 +16,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
 from nasrlm.adaptation.group_process import ROWS_TO_FIT_SCALES
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, units_of
 from studies.surrogates.corrected_predictor import LearnedObjective
 from studies.surrogates.memory import PredictorMemory
 from studies.surrogates.scale import Scale
@@ -26,7 +26,7 @@ LEAST_SHARE = 0.1  # smallest ratio of low quantile to median on a logarithmic s
 
 
 class PredictorFeatures:
-    """The predictor's medians as features of texts, standardised over a pool of texts.
+    """The predictor's medians as features of texts, standardised over a pool of texts; 0 if constant there.
 
     Args:
         memory: the predictor with its cache.
@@ -40,12 +40,12 @@ class PredictorFeatures:
         values = self._medians(pool)
         self._scales = [Scale.of(name, values[:, column]) for column, name in enumerate(self.known)]
         scaled = self._scaled(values)
-        self._mean, self._deviation = scaled.mean(axis=0), np.maximum(scaled.std(axis=0), 1e-9)
+        self._mean, self._units = scaled.mean(axis=0), units_of(scaled)
 
     def of(self, texts: Sequence[str]) -> FloatArray:
         """Return the (N, F) features of N texts."""
         scaled = self._scaled(self._medians(texts))
-        return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
+        return np.asarray((scaled - self._mean) / self._units, dtype=np.float64)
 
     def own(self, name: str, scale: Scale, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return the (N,) predicted medians and standard deviations of an objective on a scale."""

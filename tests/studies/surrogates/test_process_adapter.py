@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import kendalltau
 from sklearn.gaussian_process import GaussianProcessRegressor
 
+from nasrlm.prediction import Prediction
 from studies.surrogates.memory import PredictorMemory
 from studies.surrogates.process_adapter import ProcessAdapter
 from studies.surrogates.residual_process import PredictorFeatures
@@ -136,6 +137,15 @@ def test_features_are_standardised_and_deviations_those_of_the_predictor() -> No
     median, deviation = features.own(OBJECTIVES[2], Scale("linear"), TEXTS)
     np.testing.assert_array_equal(median, predictor.predict(TEXTS, OBJECTIVES[2:], (0.5,)).median[:, 0])
     np.testing.assert_allclose(deviation, 0.3)
+
+
+def test_what_is_equal_in_the_whole_pool_is_no_feature() -> None:
+    def predict(texts: Sequence[str], names: tuple[str, ...], levels: tuple[float, ...]) -> Prediction:
+        return Prediction(names, levels, np.array([[[64.0 if text == "odd" else 32.0]] for text in texts]))
+
+    memory: Any = SimpleNamespace(predict=predict)
+    features = PredictorFeatures(memory, ("memory_mb@toy",), ["one", "two"])
+    np.testing.assert_array_equal(features.of(["one", "odd"]), 0.0)
 
 
 def test_low_quantiles_without_a_logarithm_make_no_interval_endless() -> None:
