@@ -80,7 +80,8 @@ def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names:
     if missing := [name for name in names if not any(name in frame.select_dtypes("number") for frame in frames)]:
         known = ", ".join(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
         got = f"labels {known}" if known else f"no labels, but columns {_columns(frames)}"
-        raise ValueError(f"{named(paths)}: expected a column {', '.join(missing)}, got {got}.")
+        rename = "" if known else " Rename those of labels to metric_unit@context."
+        raise ValueError(f"{named(paths)}: expected a column {', '.join(missing)}, got {got}.{rename}")
 
 
 def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:

@@ -156,7 +156,10 @@ def test_a_column_that_is_no_objective_is_refused() -> None:
 
 def test_a_header_that_is_no_objective_is_shown_where_labels_are_missing() -> None:
     frame = pd.DataFrame({"architecture": ["a"], "latency (ms)": ["1 ms"]})
-    expected = r"t\.csv: expected a column latency_ms@mine, got no labels, but columns architecture, latency \(ms\)\."
+    expected = (
+        r"t\.csv: expected a column latency_ms@mine, got no labels, but columns architecture, latency \(ms\)\. "
+        r"Rename those of labels to metric_unit@context\."
+    )
     with pytest.raises(ValueError, match=expected):
         require_labels([frame], [Path("t.csv")], ["latency_ms@mine"])
 
