@@ -14,6 +14,7 @@ import pytest
 
 from converters import statistics, to_graph, to_model, to_onnx_text
 from spaces import get_space
+from studies.tables.files import read_table
 from tests.nasrlm.scenes import network_checkpoint
 
 TUTORIAL = (Path(__file__).resolve().parent.parent / "docs" / "new-space.md").read_text(encoding="utf-8")
@@ -76,11 +77,21 @@ def _params(*, width: int, depth: int, kernel: int) -> int:
 
 
 def test_the_python_of_the_tutorial_runs(folder: Path) -> None:
+    exec(compile(PARTS[2], "new-space.md", "exec"), {})
+
+
+def test_a_file_with_other_names_units_and_words_becomes_labels(folder: Path) -> None:
+    architecture = '[16, 2, 3, "relu"]'
+    lab = {"Network": [architecture] * 2, "Latency (us)": ["1500", "FAILED"]}
+    pd.DataFrame(lab).to_csv("lab.csv", index=False)
     exec(compile(PARTS[1], "new-space.md", "exec"), {})
+    labels = read_table(folder / "labels.csv", require=["latency_ms@here"])
+    assert labels["architecture"].tolist() == [architecture] * 2
+    np.testing.assert_equal(labels["latency_ms@here"].to_numpy(), [1.5, np.nan])
 
 
 def test_the_torch_modules_of_the_tutorial_are_a_space(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(PARTS[2])
+    (tmp_path / "own.py").write_text(PARTS[3])
     space = get_space(f"{tmp_path}/own.py:Transformers")
     one, three = (space.parse(f"[32, 4, {depth}]") for depth in (1, 3))
     model = to_model(to_onnx_text(space, three))
