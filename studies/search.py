@@ -89,8 +89,10 @@ def search(
         raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
     named: SearchSpace[A] = opened(space)
     if _is_predictor(evaluator):
-        config = replace(config, checkpoint_sha256=evaluator.checkpoint.sha256)
-        evaluator = _surrogate(config, named, evaluator)
+        predictor = evaluator.of_space(named.address)
+        config = replace(config, checkpoint_sha256=predictor.checkpoint.sha256)
+        to_text = partial(to_measured_text, named)
+        evaluator = Surrogate(named, predictor, objectives=config.objectives, to_text=to_text)
     answers = as_evaluator(evaluator, config.searched(named), config.objectives)
     config = config_with_evaluator(config, answers)
     out = Path(out).absolute()  # an evaluator may change the working directory
@@ -107,11 +109,6 @@ def search(
 
 def _is_predictor(given: object) -> TypeIs[Predictor]:
     return hasattr(given, "of_space") and hasattr(given, "predict")  # a checkpoint has only the first
-
-
-def _surrogate(config: SearchConfig, space: SearchSpace[A], predictor: Predictor) -> Surrogate[A]:
-    to_text = partial(to_measured_text, space)
-    return Surrogate(space, predictor.of_space(space.address), objectives=config.objectives, to_text=to_text)
 
 
 def _run(

@@ -121,6 +121,17 @@ def test_a_predictor_answers_as_the_surrogate_of_its_space_does(tmp_path: Path) 
     assert (recorded["evaluator"], recorded["checkpoint_sha256"]) == ("surrogate", predictor.checkpoint.sha256)
 
 
+def test_a_study_on_predictions_is_resumed_by_either_predictor(tmp_path: Path) -> None:
+    by_space = {"nasbench201": {GOALS[1].removeprefix("min:"): [0.5] * 99}}
+    of_all = nasrlm.Predictor(replace(network_checkpoint(), calibration_by_space=by_space))
+    of_space = of_all.of_space("nasbench201")
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=10, population_size=5)
+    begun = nasrlm.search(config, "nasbench201", of_all, tmp_path)
+    assert nasrlm.search(config, "nasbench201", of_space, tmp_path, resume=True).front == begun.front
+    recorded = json.loads((tmp_path / "study.json").read_text())["config"]
+    assert recorded["checkpoint_sha256"] == of_space.checkpoint.sha256 != of_all.checkpoint.sha256
+
+
 def test_a_checkpoint_in_place_of_its_predictor_is_refused(tmp_path: Path) -> None:
     config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=2)
     with pytest.raises(ValueError, match=r"search: expected an evaluator, .* got Checkpoint\("):
