@@ -85,13 +85,13 @@ def propose(
     failures = Failures(space, ledger.evaluated, num_goals=len(config.goals))
     screen = Screen(space, model.to_text, model.memory, gate, failures, prunes=guide.gate, results=results)
     if guide.exhaustive:
-        screen.look(every_architecture(space) if known is None else known)
+        screen.look(every_architecture(space) if known is None else _proposable(space, known))
     else:
         generations = guide.generations + ledger.barren_batches + attempt  # more after batches without candidates
         _search(config, generations, space, screen, seed, known, progress)
     proposed = set(screen.decisions)
     if known is not None and len(known) <= MOST_LOOKED_AT and ledger.barren_batches + attempt:
-        screen.look(known)  # architectures that the engine did not propose may still be worth an evaluation
+        screen.look(_proposable(space, known))  # what the engine did not propose may still be worth an evaluation
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
     probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
@@ -109,6 +109,11 @@ def propose(
         *(_entry(space, candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
         *(_entry(space, candidate, batch, CHOSEN) for candidate in chosen),
     ]
+
+
+def _proposable(space: SearchSpace[A], known: Mapping[str, A]) -> dict[str, A]:
+    """Return the known architectures that the space draws, the only ones that engines propose."""
+    return {key: architecture for key, architecture in known.items() if space.is_drawn(architecture)}
 
 
 def begin(

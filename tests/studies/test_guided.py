@@ -15,7 +15,6 @@ from studies.evaluators import TableEvaluator
 from studies.figures.plots import plot_study
 from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
-from studies.guided import guided_search
 from studies.ledger import Ledger
 from studies.loaded_study import load_study
 from studies.proposal import begin
@@ -222,8 +221,12 @@ def test_tables_go_beyond_what_a_search_draws(tmp_path: Path) -> None:
     space = Narrow()
     table = TableEvaluator(space, toy_table(), objectives=OBJECTIVES[:2])
     assert any(row.genes[-1] >= 2 for row in table.known)
-    guided_search(guided_config(), space, table, ToyPredictor(), tmp_path, to_text=space.format)
-    assert all(genotype[-1] < 2 for genotype in history_of(tmp_path)["genotype"])
+    drawn = {space.architecture_key(row) for row in table.known if row.genes[-1] < 2}
+    for name, guide in {"engine": {}, "exhaustive": {"exhaustive": True}}.items():
+        config = guided_config(trials=len(table.known), guide={"gate": False, **guide})
+        result = run(config, tmp_path / name, table, space=space)
+        assert (result.evaluations, result.stopped) == (len(drawn), NOTHING_LEFT)
+        assert set(history_of(tmp_path / name)["key"]) == drawn
 
 
 def test_a_search_of_one_small_generation_spends_its_evaluations(tmp_path: Path) -> None:
