@@ -31,7 +31,7 @@ from studies.ledger import Entry, Ledger
 from studies.own_space import network_doubt
 from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
-from studies.surrogates.memory import SamplingPredictor, TextMemory
+from studies.surrogates.memory import SamplingPredictor, TextMemory, of_space
 from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, check_readable, every_network
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
@@ -93,8 +93,7 @@ class Advisor(Generic[A]):
         self.gate = Gate(read_goals, read_constraints, risk=risk, best=best)
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
-        given = released_predictor() if predictor is None else predictor
-        self._predictor = given.of_space(self.space.address) if isinstance(given, Predictor) else given
+        self._predictor = of_space(released_predictor() if predictor is None else predictor, self.space)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
         self._warned: set[str] = set()

@@ -23,7 +23,7 @@ from spaces.registry import opened
 from spaces.shown import shown
 from studies.config import SearchConfig
 from studies.history import predicted_objectives
-from studies.surrogates.memory import SamplingPredictor
+from studies.surrogates.memory import SamplingPredictor, of_space
 from studies.tables.files import possible_numbers
 from studies.tables.rows import parsed_rows, rows_of_space
 
@@ -294,7 +294,8 @@ class MeasuringEvaluator(Generic[A]):
         space: the search space.
         objectives: M names. All latencies are measured, whatever their context; ``params@onnx`` and the like are
             counts.
-        predictor: predicts the objectives that are neither latencies nor counts.
+        predictor: predicts the objectives that are neither latencies nor counts; of a ``nasrlm.Predictor``, its
+            ``of_space`` does.
         to_text: converts an architecture to the text that is measured and predicted from.
         repeats: number of timed runs per network.
 
@@ -316,14 +317,14 @@ class MeasuringEvaluator(Generic[A]):
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
-        self.predictor = predictor
+        self.predictor = of_space(predictor, space)
         self.to_text = to_text
         self.repeats = repeats
         parsed = [Objective.parse(name) for name in self.objectives]
         self.measured = tuple(part.name for part in parsed if part.metric == "latency" and part.unit in MS_PER_UNIT)
         self.counted = tuple(name for name in self.objectives if name in COUNTS)
         self.modelled = tuple(name for name in self.objectives if name not in (*self.measured, *self.counted))
-        unknown = [name for name in self.modelled if name not in predictor.objectives]
+        unknown = [name for name in self.modelled if name not in self.predictor.objectives]
         if not self.measured or unknown:
             raise ValueError(
                 "evaluator measure: expected a latency, and other objectives that the predictor knows for "

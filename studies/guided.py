@@ -28,7 +28,7 @@ from studies.storage.shared_study import SharedStudy
 from studies.storage.workers import PATIENCE, Evaluate, NextBatch, why_over, work
 from studies.study import check_architectures, close_study, open_study
 from studies.surrogates.learning import Adapt, LearningModel
-from studies.surrogates.memory import SamplingPredictor, TextMemory
+from studies.surrogates.memory import SamplingPredictor, TextMemory, of_space
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
@@ -59,8 +59,8 @@ def guided_search(
         config: the configuration, with a guide.
         space: the search space.
         evaluator: gives real results, one architecture at a time.
-        predictor: a ``nasrlm.Predictor``. It may lack some of ``config.objectives`` if ``adapt`` teaches them; until
-            then corners of the space and random architectures are evaluated.
+        predictor: a ``nasrlm.Predictor``, whose ``of_space`` predicts. It may lack some of ``config.objectives`` if
+            ``adapt`` teaches them; until then corners of the space and random architectures are evaluated.
         out: the study's folder, created if missing.
         to_text: converts an architecture to the text that the predictor reads.
         adapt: returns a better predictor, given a table of the real results so far with columns space, architecture
@@ -82,7 +82,7 @@ def guided_search(
         ValueError: the config has no guide or another space; evaluator, predictor or truth lack an objective; or the
             evaluator has no results for an architecture of ``config.warm_start``.
     """
-    config = config_with_evaluator(config, evaluator)
+    config, predictor = config_with_evaluator(config, evaluator), of_space(predictor, space)
     guide = _checked_guide(config, predictor, adapt)
     adapt = adapt if guide.adapt_every else None
     real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]

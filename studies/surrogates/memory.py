@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from converters.bulk import texts_of
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
+from spaces import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
+P = TypeVar("P", bound="TextPredictor")
 
 BAR_AFTER = 5.0  # seconds of writing texts; a batch takes minutes if networks are written in torch, else two seconds
 UNCOMPRESSED = 2**26  # characters; enough for all of NAS-Bench-201, which an exhaustive search needs for every batch
@@ -40,6 +42,11 @@ class JointPredictor(Protocol):
     def joint_samples(
         self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int
     ) -> FloatArray: ...
+
+
+def of_space(predictor: P, space: SearchSpace[Any]) -> P:
+    """Return what predicts networks of a space: a ``nasrlm.Predictor``'s ``of_space``; any other predictor itself."""
+    return cast(P, predictor.of_space(space.address)) if hasattr(predictor, "of_space") else predictor
 
 
 class TextMemory(Generic[A]):

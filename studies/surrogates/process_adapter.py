@@ -25,7 +25,7 @@ from studies.config import SearchConfig
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
 from studies.surrogates.graph_process import GraphProcess, Networks, networks_of
-from studies.surrogates.memory import BAR_AFTER, PredictorMemory, SamplingPredictor, TextMemory
+from studies.surrogates.memory import BAR_AFTER, PredictorMemory, SamplingPredictor, TextMemory, of_space
 from studies.surrogates.residual_process import PredictorFeatures, ResidualProcess
 from studies.surrogates.text_process import TextGroups, TextProcess
 from studies.surrogates.without_guesses import guessed_objectives, without_guesses
@@ -75,7 +75,8 @@ class ProcessAdapter(Generic[A]):
 
     Args:
         space: the search space, which parses notations and draws the pool of texts.
-        predictor: predictor to start from. It must know some objective, not necessarily one of those to learn.
+        predictor: predictor to start from; of a ``nasrlm.Predictor``, its ``of_space``. It must know some objective,
+            not necessarily one of those to learn.
         objectives: names to learn.
         to_text: converts an architecture to the text that the predictor reads.
         pool_size: number of texts by which features are standardised.
@@ -102,7 +103,7 @@ class ProcessAdapter(Generic[A]):
         self.objectives = tuple(objectives)
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
-        self._given = predictor  # its guesses are used as features
+        self._given = predictor = of_space(predictor, space)  # its guesses are used as features
         self._predictor = without_guesses(predictor, guessed_objectives(predictor, space, objectives))
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress

@@ -8,7 +8,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.surrogates.counting_predictor import with_counts
-from studies.surrogates.memory import PredictorMemory, TextPredictor
+from studies.surrogates.memory import PredictorMemory, TextPredictor, of_space
 
 A = TypeVar("A", bound=Hashable)
 
@@ -23,7 +23,7 @@ class Surrogate(Generic[A]):
 
     Args:
         space: the search space.
-        predictor: predicts from texts.
+        predictor: predicts from texts; of a ``nasrlm.Predictor``, its ``of_space`` does.
         objectives: M names, in the order of the results.
         to_text: converts an architecture to the text that the predictor reads.
     """
@@ -37,7 +37,7 @@ class Surrogate(Generic[A]):
         to_text: Callable[[A], str],
     ) -> None:
         self.space = space
-        self.predictor = PredictorMemory(predictor)
+        self.predictor = PredictorMemory(of_space(predictor, space))
         self.objectives = tuple(objectives)
         self.to_text = to_text
 
