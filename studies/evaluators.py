@@ -80,8 +80,8 @@ class TableEvaluator(Generic[A]):
         progress: show a bar on stderr while counts are computed.
 
     Raises:
-        ValueError: a column is missing, holds predictions, or has a label that is no number, infinite or impossible for
-            its metric; a notation is malformed; or no row is of this space.
+        ValueError: a column is missing, holds predictions, or has a label that is no number, beyond ±``MAX_LABEL`` or
+            impossible for its metric; a notation is malformed; or no row is of this space.
 
     Attributes:
         row_labels: (N, M) labels of the table's rows of this space. Of rows with the same notation the first counts;
@@ -119,6 +119,7 @@ class TableEvaluator(Generic[A]):
             rows = rows.assign(**dict(zip(counted, counts.T, strict=True)))
         numbers = pd.DataFrame({name: possible_numbers(rows[name], self.name) for name in self.objectives})
         numbers = numbers.astype(np.float64)
+        _check_sizes(numbers, self.name)
         notations = [self.space.format(architecture) for architecture in parsed]
         self._row_of_notation = {notation: row for row, notation in reversed([*enumerate(notations)])}
         simplest = sorted(range(len(parsed)), key=lambda row: self.space.encode(parsed[row]))
@@ -146,6 +147,16 @@ class TableEvaluator(Generic[A]):
         here = [index for index, row in enumerate(rows) if row >= 0]
         labels[here] = self.row_labels[[rows[index] for index in here]]
         return Prediction(self.objectives, (0.5,), labels[:, :, None])
+
+
+def _check_sizes(labels: pd.DataFrame, name: str) -> None:
+    for objective, column in labels.items():
+        beyond = column[column.abs() > MAX_LABEL]
+        if len(beyond):
+            raise ValueError(
+                f"{name}: expected numbers within ±{MAX_LABEL:g} in column {objective}, got {beyond.iloc[0]:g} in row "
+                f"{beyond.index[0]}. Leave it empty where there is no label."
+            )
 
 
 def _labelled_rows(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str], name: str) -> pd.DataFrame:

@@ -74,7 +74,13 @@ def test_table_errors_name_the_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "expected"), [(-1.0, "got -1 in row 7"), (math.inf, "got inf in row 7"), ("failed", "got 'failed' in")]
+    ("label", "expected"),
+    [
+        (-1.0, "got -1 in row 7"),
+        (math.inf, "got inf in row 7"),
+        (1e31, r"got 1e\+31 in row 7"),
+        ("failed", "got 'failed' in"),
+    ],
 )
 def test_labels_that_cannot_be_are_refused_in_memory_as_in_files(label: object, expected: str) -> None:
     table = toy_table().astype({"latency_ms@toy": object})
