@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PLACE_IN_CODE = re.compile(r"/\S+:\d+: \w+: Assertion `.*?` failed: ")  # of onnx's version converter
+_PLACE_IN_CODE = re.compile(r"/\S+:\d+: \S+: Assertion `.*?` failed: ")  # of onnx's version converter
 
 
 class OnnxModelError(ValueError):

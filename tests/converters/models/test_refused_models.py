@@ -144,6 +144,12 @@ def test_a_refusal_has_no_place_in_the_code_of_onnx():
     assert "Assertion" not in str(caught.value)
 
 
+def test_a_refusal_by_an_adapter_of_onnx_has_no_place_in_its_code_either():
+    norm = "(float[1,3,2] x) => (float[1,3,2] y) { y = BatchNormalization <spatial = 0> (x, w, w, w, w) }"
+    with pytest.raises(OnnxModelError, match="got: Attribute spatial must have value 1"):
+        model_to_onnx_text(model(norm, tensor("w", 3, 2), opset=7))
+
+
 def test_data_of_a_constant_that_are_cut_short_are_refused():
     proto = model("(float[1,3] x) => (float[1,3] y) { w = Constant <value = float[1,3] {1, 2, 3}> ()  y = Add (x, w) }")
     del proto.graph.node[0].attribute[0].t.float_data[2:]
