@@ -127,7 +127,7 @@ class _Reader:
             self._operand(x, index in by_value, self.values.weight_at(node, index), without_axes=makes_number)
             for index, x in enumerate(given)
         ]
-        outputs = [self._named(x) if x else self._fresh() for x in node.output]
+        outputs = [self._named(x) for x in node.output]
         domain = "" if node.domain in STANDARD_DOMAINS else f"{node.domain}."
         return [Node(domain + node.op_type, trimmed(inputs), tuple(outputs), _attributes(node))]
 

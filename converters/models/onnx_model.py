@@ -120,6 +120,7 @@ def prepare(model: ModelProto, input_shape: InputShape | None = None) -> Source:
     with one_line_errors("expected fused operators as ONNX Runtime writes them"):
         without_fusions(light)
     _remove_dead_nodes(light.graph)
+    _complete_outputs(light.graph)
     refuse_branches(light)
     refuse_missing(light.graph, missing)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], shapes)
@@ -180,9 +181,22 @@ def _remove_dead_nodes(graph: GraphProto) -> None:
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             live.append(node)
-            needed.update(node.input)
+            needed.update(filter(None, node.input))
     del graph.node[:]
     graph.node.extend(reversed(live))
+
+
+def _complete_outputs(graph: GraphProto) -> None:
+    """Name the outputs that nodes omit, in place, so that their types are inferred, and drop omitted ones at the end.
+
+    The statistics of a layer norm are dropped too if nothing reads them, since the ``nn`` function does not have them.
+    """
+    read = {x for node in graph.node for x in node.input} | {value.name for value in graph.output}
+    for node in graph.node:
+        while not node.output[-1] or (node.op_type == "LayerNormalization" and node.output[-1] not in read):
+            node.output.pop()
+        for index, x in enumerate(node.output):
+            node.output[index] = x or f"{node.output[-1]}\0{index}"
 
 
 def refuse_branches(model: ModelProto) -> None:

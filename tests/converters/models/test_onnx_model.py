@@ -73,6 +73,46 @@ def test_inputs_that_are_left_out_stay_out():
     assert run(proto, np.zeros((5, 1, 3), np.float32), np.zeros((1, 1, 4), np.float32))[0].shape == (1, 1, 4)
 
 
+@pytest.mark.parametrize(
+    ("omitted", "named"),
+    [
+        ('"", y = LSTM <hidden_size = 4> (x, w, r)', "a, y = LSTM <hidden_size = 4> (x, w, r)"),
+        ('"", "", y = LSTM <hidden_size = 4> (x, w, r)', "a, b, y = LSTM <hidden_size = 4> (x, w, r)"),
+        ('a, "", y = Split <axis = 2> (x)', "a, b, y = Split <axis = 2> (x)"),
+        ('y, "" = MaxPool <kernel_shape = [1]> (x)', "y = MaxPool <kernel_shape = [1]> (x)"),
+    ],
+)
+@pytest.mark.parametrize("opset", [11, 17])
+def test_outputs_may_be_omitted(omitted, named, opset):
+    weights = tensor("w", 1, 16, 3), tensor("r", 1, 16, 4)
+    protos = [model(f"(float[5,1,3] x) => (float[A,B,C] y) {{ {x} }}", *weights, opset=opset) for x in (omitted, named)]
+    assert body(protos[0]) == body(protos[1])
+    assert statistics(model_to_graph(protos[0])) == statistics(model_to_graph(protos[1]))
+
+
+def test_a_node_that_omits_all_outputs_changes_nothing():
+    unused = '"", "", "" = LSTM <hidden_size = 4> (x, w, r)'
+    proto = model(
+        f'(float[5,1,3] x) => (float[5,1,3] y) {{ {unused}  y = Clip (x, "", n) }}',
+        tensor("w", 1, 16, 3),
+        tensor("r", 1, 16, 4),
+        numpy_helper.from_array(np.float32(1), "n"),
+    )
+    assert body(proto)[-1] == "v2 = Min (v0, v1)"
+
+
+@pytest.mark.parametrize("outputs", ["y", 'y, "", ""', "y, mean", "y, mean, deviation"])
+def test_a_layer_norm_without_readers_of_its_statistics_is_a_layer(outputs):
+    graph = f"(float[2,6] x) => (float[2,6] y) {{ {outputs} = LayerNormalization (x, w, b) }}"
+    lines = body(model(graph, tensor("w", 6), tensor("b", 6)))
+    assert lines == ["v1 = nn.LayerNormalization <weight_shape: ints = [6]> (v0)"]
+
+
+def test_the_statistics_of_a_layer_norm_may_be_read():
+    graph = "(float[2,6] x) => (float[2,1] mean) { y, mean = LayerNormalization (x, w, b) }"
+    assert body(model(graph, tensor("w", 6), tensor("b", 6)))[-1] == "v3, v4 = LayerNormalization (v0, v1, v2)"
+
+
 @pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
 def test_a_recurrent_layer_starts_from_zeros_however_it_says_so(op_type):
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op_type]
