@@ -40,8 +40,8 @@ def shapes_of(input_shape: InputShape) -> tuple[Shape, ...]:
 def with_ranks(model: ModelProto, shapes: Sequence[Shape], weights: Container[str]) -> ModelProto:
     """Return the model with the ranks that ONNX's checker demands, though runtimes load models without them.
 
-    Those of the first inputs are the ranks of ``shapes``; those of outputs are inferred. Inputs that are ``weights``
-    do not count.
+    Those of the first inputs are the ranks of ``shapes``; those of outputs are inferred, and their element types too.
+    Inputs that are ``weights`` do not count.
 
     Raises:
         OnnxModelError: a rank stays unknown.
@@ -62,7 +62,7 @@ def with_ranks(model: ModelProto, shapes: Sequence[Shape], weights: Container[st
 
 
 def _lacks_rank(value: ValueInfoProto) -> bool:
-    return value.type.WhichOneof("value") == "tensor_type" and not value.type.tensor_type.HasField("shape")
+    return value.type.WhichOneof("value") in ("tensor_type", None) and not value.type.tensor_type.HasField("shape")
 
 
 def fix_sizes(inputs: Sequence[ValueInfoProto], shapes: Sequence[Shape]) -> dict[str, int]:

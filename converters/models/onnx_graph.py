@@ -172,8 +172,15 @@ def _attributes(node: NodeProto) -> Attributes:
     return attributes(**{attribute.name: _attribute_value(node, attribute) for attribute in node.attribute})
 
 
-def _attribute_value(node: NodeProto, attribute: AttributeProto) -> AttributeValue:
+def _attribute_value(node: NodeProto, attribute: AttributeProto) -> AttributeValue | None:
+    """Return the value of an attribute; None for an empty list of floats or text, which says as much as no attribute.
+
+    Raises:
+        OnnxModelError: the text cannot express the attribute.
+    """
     value = get_attribute_value(attribute)
+    if not value and attribute.type in (AttributeProto.FLOATS, AttributeProto.STRINGS):
+        return None
     try:
         if isinstance(value, bytes):
             return value.decode()

@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import pytest
+from onnx import AttributeProto
 
 from converters import model_to_onnx_text
 from converters.text import parse, print_model
@@ -60,6 +61,16 @@ def test_an_attribute_may_be_of_any_kind(kinds):
         for order, reads in ((calls, "a, b"), (calls[::-1], "a, b"))
     ]
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("call", ["LSTM <hidden_size = 4> (x, w, r)", "com.x.F <size = 4> (x)"])
+@pytest.mark.parametrize("kind", [AttributeProto.FLOATS, AttributeProto.STRINGS])
+def test_an_empty_list_of_floats_or_text_is_no_attribute(call, kind):
+    weights = tensor("w", 1, 16, 3), tensor("r", 1, 16, 4)
+    plain, empty = (model(f"(float[5,1,3] x) => (float[5,1,1,4] y) {{ y = {call} }}", *weights) for _ in range(2))
+    name = "activations" if kind == AttributeProto.STRINGS else "activation_alpha"
+    empty.graph.node[0].attribute.add(name=name, type=kind)
+    assert model_to_onnx_text(empty) == model_to_onnx_text(plain)
 
 
 @pytest.mark.parametrize(

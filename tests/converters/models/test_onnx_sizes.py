@@ -76,6 +76,12 @@ def test_ranks_that_a_file_does_not_say_are_found():
     assert model_to_onnx_text(without_shape(proto, proto.graph.input), (1, 3, 8, 8)) == plain
 
 
+def test_an_output_may_have_no_type():
+    proto = conv_relu()
+    proto.graph.output[0].ClearField("type")
+    assert model_to_onnx_text(proto) == model_to_onnx_text(conv_relu())
+
+
 def test_a_rank_that_stays_unknown_is_refused():
     proto = conv_relu()
     with pytest.raises(OnnxModelError, match="input 'x': expected a tensor of known rank, got one without a shape"):
