@@ -8,6 +8,7 @@ import onnx.inliner
 from onnx import ModelProto
 
 from converters.errors import OnnxModelError
+from converters.graph import CALL
 from converters.text import OWN_DOMAINS, prelude_functions
 
 LAYER_FUNCTIONS = frozenset(
@@ -34,7 +35,8 @@ def without_functions(model: ModelProto) -> ModelProto:
     elif model.functions:
         model = onnx.inliner.inline_local_functions(model, convert_version=True)
     for node in model.graph.node:
-        if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in layers:
+        is_ours = node.domain in OWN_DOMAINS or node.domain.startswith(CALL)  # graphs cannot tell these from calls
+        if is_ours and (node.domain, node.op_type) not in layers:
             raise OnnxModelError(
                 f"expected functions of domain {node.domain} to be the prelude's, got {node.op_type}. "
                 "Write the text with its prelude: nasrlm convert --out."

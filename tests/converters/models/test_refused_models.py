@@ -99,6 +99,10 @@ def cut_short(array):
             "domain nn to be the prelude's, got Mine",
         ),
         (
+            model("(float[1] x) => (float[1] y) { y = block.x.Mine (x) }", domain="block.x"),
+            "domain block.x to be the prelude's, got Mine",
+        ),
+        (
             model("(float[1] x) => (float[1] y) { y = com.x.Table <t = float[2] {1, 2}> (x) }"),
             "Table 'y': expected numbers and text as attributes, got a tensor: t",
         ),
@@ -126,6 +130,7 @@ def cut_short(array):
         "import",
         "branch",
         "own domain",
+        "domain like our own",
         "tensor attribute",
         "opset",
         "old Hardmax",
