@@ -82,7 +82,8 @@ class SearchConfig:
         storage: Optuna storage, a URL or the path of a journal file, which may be a Path; None keeps trials in memory.
         guide: settings of a guided search, in which a predictor chooses real evaluations; None for other searches.
         warm_start: notations of known architectures, evaluated first.
-        twins: whether isomorphic architectures are evaluated "once" for all, or "apart", each separately.
+        twins: whether isomorphic architectures are evaluated "once" for all, or "apart", each separately; for real
+            evaluations the command and the gates use ``twins_of``.
         checkpoint_sha256: ``Checkpoint.sha256`` of the predictor, so that the study is not resumed with another one; ""
             without a predictor or if unknown.
         space_sha256: the same for a user's own space; ``studies.space_digest.digest_of_space``.
