@@ -27,7 +27,7 @@ from studies.surrogates.scale import LearningScale, Scale
 A = TypeVar("A", bound=Hashable)
 
 DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
-LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
+LARGEST_DOUBT = 0.3  # the same, as a share of the deviation of all results; more would drown costs that differ little
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
