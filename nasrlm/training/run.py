@@ -76,6 +76,7 @@ class TrainingRun:
         self.processes = Processes(config.device, config.shard)
         self.progress = progress and self.processes.is_first
         self.objectives = learned_objectives(config, examples)
+        self.monitored = config.monitor or self.objectives
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
@@ -245,7 +246,7 @@ class TrainingRun:
         result: dict[str, float] = {}
         sure: list[float] = []
         several = len(set(self.valid_rows.spaces)) > 1
-        for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
+        for space, part in self.valid_rows.labelled(self.monitored).by_space():
             with _cut_as_before():
                 prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
             taus = judged_tau(prediction.median, part.labels).tolist()

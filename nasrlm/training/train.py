@@ -48,7 +48,8 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
     Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
     result; only the first one writes files.
 
-    Warns if no valid row has a label to learn.
+    Warns if valid rows cannot decide which weights are kept, because they have no label to learn, or only equal ones of
+    the objectives to monitor.
 
     Args:
         config: see TrainConfig.
@@ -145,9 +146,21 @@ def _calibrated(checkpoint: Checkpoint, parts: Mapping[str, Examples]) -> Mappin
 
 
 def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
-    if run.processes.is_first and not len(run.valid_rows):
+    if not run.processes.is_first:
+        return
+    if not len(run.valid_rows):
         what = f"no row{of_space} of split valid has a label"
         warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
+    elif not _can_be_judged(run.valid_rows.labelled(run.monitored)):
+        of_which = f" of {', '.join(run.config.monitor)}" if run.config.monitor else ""
+        what = f"no two rows{of_space} of split valid have different labels{of_which}"
+        warnings.warn(f"{what}: the last weights are kept.", stacklevel=3)
+
+
+def _can_be_judged(rows: Examples) -> bool:
+    """Return whether two rows of a space differ in a label, as τ needs."""
+    labels = [part.labels for _, part in rows.by_space()]
+    return any((np.nanmin(x, axis=0) < np.nanmax(x, axis=0)).any() for x in labels)
 
 
 def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[str]:

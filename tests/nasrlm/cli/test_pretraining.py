@@ -14,7 +14,7 @@ from tests.nasrlm.conftest import CommandLine
 def test_drawn_counted_and_learned(tmp_path: Path, nasrlm: CommandLine) -> None:
     drawn, counted = tmp_path / "drawn.parquet", tmp_path / "counted.parquet"
     spaces = ("--space", "nasbench201", "--space", "nasbench_macro")
-    assert nasrlm("sample", *spaces, "-n", 20, "--out", drawn, "--json").status == 0
+    assert nasrlm("sample", *spaces, "-n", 60, "--out", drawn, "--json").status == 0
     again = nasrlm("stats", "--table", drawn, "--out", counted, "--workers", 1, "--json")
     assert json.loads(again.stdout)["rows"] == len(pd.read_parquet(drawn))
     assert nasrlm("stats", "--table", drawn, "--out", counted, "--workers", 1, "--resume").status == 0

@@ -100,6 +100,19 @@ def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Pat
     assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None] * 3
 
 
+@pytest.mark.parametrize("label", [np.nan, 5.0])
+def test_valid_rows_that_do_not_differ_in_what_is_monitored_do_not_decide(tmp_path: Path, label: float) -> None:
+    rows = layer_examples(40)
+    labels = rows.labels.copy()
+    labels[rows.splits == "valid", 0] = label
+    judging_nothing = config(tmp_path, monitor=OBJECTIVES[:1], patience=1)
+    what = rf"no two rows of split valid have different labels of {OBJECTIVES[0]}: the last weights are kept\."
+    with pytest.warns(UserWarning, match=what):
+        result = train(judging_nothing, replace(rows, labels=labels))
+    assert np.isnan(result.valid_tau)
+    assert result.checkpoint.card["best_step"] == result.steps == 6
+
+
 def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
     monkeypatch.setattr("nasrlm.training.run.judged_tau", lambda *_: np.array([next(taus), np.nan]))
