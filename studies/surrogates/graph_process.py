@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.repeated_labels import places_of
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.surrogates.corrected_predictor import LearnedObjective
@@ -27,7 +27,7 @@ from studies.surrogates.scale import LearningScale, Scale
 A = TypeVar("A", bound=Hashable)
 
 DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
-LARGEST_DOUBT = 0.3  # the same, as a share of the deviation of all results; more would drown costs that differ little
+LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -65,6 +65,10 @@ class Networks:
                 f"{unknown[0][:60]!r}. Include it when creating the adapter."
             )
         return np.array([self.row_of[text] for text in texts], dtype=np.intp)
+
+    def have_equals(self, texts: Sequence[str]) -> BoolArray:
+        """Return (N,) whether other networks have the compiled graph of each of N texts."""
+        return np.asarray(np.bincount(self.compiled_kinds)[self.compiled_kinds[self.rows(texts)]] > 1)
 
 
 def networks_of(
@@ -119,9 +123,10 @@ def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
 class GraphProcess(LearnedObjective):
     """An objective learned from features of graphs.
 
-    NOTE: a single cost is trusted less than the noise of all costs suggests, by ``DOUBT``. One in 25 energies of
-    NAS-Bench-201 is more than a tenth larger than those of other networks with the same graph, some by half. A search
-    that met such a one first never measured the others, which were on the front (docs/log.md, 2026-11-29).
+    NOTE: a single cost of several networks with the same graph is trusted less than the noise of all costs suggests, by
+    ``DOUBT``. One in 25 energies of NAS-Bench-201 is more than a tenth larger than the others of its graph, some by
+    half. A search that met such a one first never measured the others, which were on the front (docs/log.md,
+    2026-11-29).
 
     Args:
         networks: all networks that may be predicted.
@@ -142,6 +147,7 @@ class GraphProcess(LearnedObjective):
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
             doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, LARGEST_DOUBT) ** 2
+            doubts *= networks.have_equals(texts)
         self._process = process.fit(networks.rows(texts), labels, self.scale, doubts)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
