@@ -1,7 +1,7 @@
 """Every method spends its budget on different architectures; curves and results are what they say."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
 from studies.surrogates.process_adapter import ProcessAdapter
 from tests.nasrlm.scenes import network_checkpoint
-from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_config, toy_table
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, keys_of, toy_config, toy_table
 
 QUICK = ("random", "regularised evolution")
 SLOW = ("optuna gp", "ensemble")
@@ -36,20 +36,60 @@ def toy_task(budget: int, twins: str = "once") -> SearchTask[Row]:
     return SearchTask(config, table)
 
 
+def asked_of(task: SearchTask[Row]) -> list[str]:
+    """The keys of the architectures that will be evaluated, in order."""
+    asked: list[str] = []
+    evaluate = task.table.evaluate
+    task.table.evaluate = lambda rows: (asked.extend(map(task.space.architecture_key, rows)), evaluate(rows))[1]  # type: ignore[method-assign, func-returns-value]
+    return asked
+
+
 @pytest.mark.parametrize("twins", ["once", "apart"])
 @pytest.mark.parametrize(
     "method", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALONE]
 )
 def test_the_budget_is_spent_on_different_rows_of_the_table(method: str, twins: str) -> None:
     task = toy_task(30, twins)
-    asked: list[str] = []
-    evaluate = task.table.evaluate
-    task.table.evaluate = lambda rows: (asked.extend(map(task.space.architecture_key, rows)), evaluate(rows))[1]  # type: ignore[method-assign, func-returns-value]
+    asked = asked_of(task)
     losses = ALONE[method](task, 1)
     assert losses.shape == (30, 2)
     assert not np.isnan(losses).any()
     assert len(asked) == len(set(asked)) == 30
     np.testing.assert_array_equal(losses, ALONE[method](task, 1))
+
+
+def hidden(task: SearchTask[Row], known: Sequence[str]) -> SearchTask[Row]:
+    """The task in a table that has nonsense in place of the results of all architectures but these, given by key."""
+    frame = toy_table(0.5)
+    others = np.flatnonzero(~np.isin(keys_of(frame["architecture"].tolist()), known))
+    for name in OBJECTIVES:
+        values = frame[name].to_numpy(copy=True)
+        values[others] = 0.5 * np.random.default_rng(0).permutation(values[others])
+        frame[name] = values
+    return replace(task, table=TableEvaluator(SPACE, frame, objectives=OBJECTIVES[:2]))
+
+
+def learning(method_of: Callable[..., Method]) -> Method:
+    """A method that learns both objectives from results, of a model that knows another one."""
+    predictor = ToyPredictor(objectives=OBJECTIVES[2:])
+    adapt = ProcessAdapter(SPACE, predictor, OBJECTIVES[:2], to_text=SPACE.format, pool_size=20)
+    return method_of(predictor, SPACE.format, adapt)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *[pytest.param(ALONE[name], id=name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALONE],
+        pytest.param(learning(partial(guided, guide=Guide(generations=2, samples=4))), id="guided"),
+        pytest.param(learning(partial(guided, guide=Guide(exhaustive=True, samples=4))), id="guided, all"),
+        pytest.param(learning(gated), id="gated"),
+    ],
+)
+def test_results_that_were_not_asked_for_decide_nothing(method: Method) -> None:
+    task = toy_task(15)
+    asked = asked_of(task)
+    losses = method(task, 1)
+    np.testing.assert_array_equal(losses, method(hidden(task, asked), 1))
 
 
 @pytest.mark.slow

@@ -50,6 +50,19 @@ def test_tables_are_learned_from(tmp_path: Path) -> None:
     assert judged["mae"] == pytest.approx(np.abs(answers.median[:, 0] - adapted.others[NEW]).mean())
 
 
+@pytest.mark.parametrize("samples", [6, None])
+def test_labels_of_the_test_split_teach_nothing(tmp_path: Path, samples: int | None) -> None:
+    table = architecture_table(40).assign(**{NEW: np.linspace(1.0, 9.0, 40)})
+    hidden = table.assign(**{NEW: table[NEW].where(table["split"] != "test", 50.0)})
+    weights = []
+    for name, frame in (("table.csv", table), ("hidden.csv", hidden)):
+        frame.to_csv(tmp_path / name, index=False)
+        config = AdaptConfig([tmp_path / name], [NEW], samples=samples, pool=60)
+        weights.append(adapt_to_tables(network_checkpoint(), config).checkpoint.model.state_dict())
+    known, unknown = weights
+    assert all(x.equal(unknown[key]) for key, x in known.items())
+
+
 def test_a_space_of_ones_own_is_one_from_wherever_tables_name_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SPACE)
     space = get_space(f"{tmp_path / 'mine.py'}:Mine")
