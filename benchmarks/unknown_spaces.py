@@ -1,5 +1,6 @@
-"""How well does `nasrlm adapt` rank costs in a space from which the checkpoint has learned nothing, from few labels?
+"""How well does `nasrlm adapt` rank costs in a space of which the checkpoint knows no label, from few labels?
 
+A checkpoint trained from that of counts has read networks of all spaces, with their counts alone.
 For comparison, costs are also ranked by multiply-accumulates alone, which needs no labels.
 
     python -m benchmarks.unknown_spaces ../shared/data/mnasnet.parquet --checkpoint runs/devices_held_out/checkpoint
