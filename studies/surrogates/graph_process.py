@@ -28,6 +28,7 @@ A = TypeVar("A", bound=Hashable)
 
 DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
 LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
+LARGEST_DOUBT_ALONE = 0.3  # the same where no other network has the same graph
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -123,10 +124,9 @@ def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
 class GraphProcess(LearnedObjective):
     """An objective learned from features of graphs.
 
-    NOTE: a single cost of several networks with the same graph is trusted less than the noise of all costs suggests, by
-    ``DOUBT``. One in 25 energies of NAS-Bench-201 is more than a tenth larger than the others of its graph, some by
-    half. A search that met such a one first never measured the others, which were on the front (docs/log.md,
-    2026-11-29).
+    NOTE: a single cost is trusted less than the noise of all costs suggests, by ``DOUBT``. One in 25 energies of
+    NAS-Bench-201 is more than a tenth larger than those of other networks with the same graph, some by half. A search
+    that met such a one first never measured the others, which were on the front (docs/log.md, 2026-11-29).
 
     Args:
         networks: all networks that may be predicted.
@@ -146,8 +146,8 @@ class GraphProcess(LearnedObjective):
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, LARGEST_DOUBT) ** 2
-            doubts *= networks.have_equals(texts)
+            largest = np.where(networks.have_equals(texts), LARGEST_DOUBT, LARGEST_DOUBT_ALONE)
+            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, largest) ** 2
         self._process = process.fit(networks.rows(texts), labels, self.scale, doubts)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 

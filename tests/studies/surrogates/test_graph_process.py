@@ -109,9 +109,9 @@ def test_costs_that_differ_little_are_learned_too() -> None:
     assert found.std() > 0.5 * costs.std()
 
 
-def test_costs_are_only_doubted_where_others_have_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_are_doubted_most_where_others_have_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = made_of(ROWS)
-    told, texts, labels = np.zeros((len(ROWS), 1)), TEXTS[::4], TRUE[::4, 1]
+    told, texts, labels = np.zeros((len(ROWS), 1)), TEXTS[::4], 500.0 + TRUE[::4, 1]
 
     def deviations(networks: Networks) -> FloatArray:
         return GraphProcess(networks, told, OBJECTIVES[1], texts, labels).normal(TEXTS)[1]
@@ -120,8 +120,8 @@ def test_costs_are_only_doubted_where_others_have_the_same_graph(monkeypatch: py
     with_doubts = deviations(shared), deviations(alone)
     monkeypatch.setattr(graph_process, "DOUBT", 0.0)
     without = deviations(shared), deviations(alone)
-    assert (with_doubts[0] > without[0]).mean() > 0.9
-    np.testing.assert_array_equal(with_doubts[1], without[1])
+    of_shared, of_alone = (np.mean(more - less) for more, less in zip(with_doubts, without, strict=True))
+    assert of_shared > 1.5 * of_alone > 0
 
 
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
