@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.repeated_labels import places_of
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.surrogates.corrected_predictor import LearnedObjective
@@ -28,7 +28,6 @@ A = TypeVar("A", bound=Hashable)
 
 DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
 LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
-LARGEST_DOUBT_ALONE = 0.3  # the same where no other network has the same graph
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -66,10 +65,6 @@ class Networks:
                 f"{unknown[0][:60]!r}. Include it when creating the adapter."
             )
         return np.array([self.row_of[text] for text in texts], dtype=np.intp)
-
-    def have_equals(self, texts: Sequence[str]) -> BoolArray:
-        """Return (N,) whether other networks have the compiled graph of each of N texts."""
-        return np.asarray(np.bincount(self.compiled_kinds)[self.compiled_kinds[self.rows(texts)]] > 1)
 
 
 def networks_of(
@@ -146,8 +141,7 @@ class GraphProcess(LearnedObjective):
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-            largest = np.where(networks.have_equals(texts), LARGEST_DOUBT, LARGEST_DOUBT_ALONE)
-            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, largest) ** 2
+            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, LARGEST_DOUBT) ** 2
         self._process = process.fit(networks.rows(texts), labels, self.scale, doubts)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 

@@ -1,14 +1,11 @@
 """Networks that are all known: objectives that the predictor lacks are learned from what these are made of."""
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from nasrlm.arrays import FloatArray
-from studies.surrogates import graph_process
 from studies.surrogates.graph_process import GraphProcess, Networks, graph_scale, networks_of
 from studies.surrogates.process_adapter import ProcessAdapter
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
@@ -107,21 +104,6 @@ def test_costs_that_differ_little_are_learned_too() -> None:
     found = process.quantiles(TEXTS, np.zeros(1))[:, 0]
     assert np.corrcoef(found, TRUE[:, 1])[0, 1] > 0.9
     assert found.std() > 0.5 * costs.std()
-
-
-def test_costs_are_doubted_most_where_others_have_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = made_of(ROWS)
-    told, texts, labels = np.zeros((len(ROWS), 1)), TEXTS[::4], 500.0 + TRUE[::4, 1]
-
-    def deviations(networks: Networks) -> FloatArray:
-        return GraphProcess(networks, told, OBJECTIVES[1], texts, labels).normal(TEXTS)[1]
-
-    alone = replace(shared, compiled_kinds=np.arange(len(ROWS)))
-    with_doubts = deviations(shared), deviations(alone)
-    monkeypatch.setattr(graph_process, "DOUBT", 0.0)
-    without = deviations(shared), deviations(alone)
-    of_shared, of_alone = (np.mean(more - less) for more, less in zip(with_doubts, without, strict=True))
-    assert of_shared > 1.5 * of_alone > 0
 
 
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
