@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 from scipy.stats import qmc
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray, FloatArray, units_of
 from studies.pareto import no_worse, pareto_mask
 
 # Exact volumes of 64 candidates with 32 samples and 80 front members take 0.3 s for 4 goals, 7 s for 5, 110 s for 6.
@@ -18,7 +18,6 @@ EXACT_GOALS = 4
 EXACT_BOXES = 2**21  # largest F ** (M - 1) for exact volumes: 128 members with four goals, 0.5 s for such candidates
 MIN_POINTS = 8_192  # not dominated by the front; volumes are then 5 to 7 % off, the largest 2 to 6 %, in 0.3 s
 MAX_DRAWN = 2**18  # stop drawing after so many points, even with fewer than MIN_POINTS
-ROUNDING = 1e-9  # share of the largest sample; samples that deviate by less are equal
 DRAWN_AT_ONCE = 2**10  # Sobol sequences need a power of two
 
 
@@ -226,6 +225,5 @@ def _given(samples: FloatArray, row: int, result: FloatArray) -> FloatArray:
     A goal in which the candidate's samples are equal up to rounding tells nothing.
     """
     surprise = samples[row] - samples[row].mean(axis=0)
-    variance, rounding = (surprise**2).mean(axis=0), (ROUNDING * np.abs(samples[row]).max(axis=0)) ** 2
-    slopes = (samples * surprise).mean(axis=1) / np.where(variance > rounding, variance, np.inf)
+    slopes = (samples * surprise).mean(axis=1) / units_of(samples[row]) ** 2
     return np.asarray(samples - slopes[:, None] * (samples[row] - result), dtype=np.float64)
