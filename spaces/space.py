@@ -72,6 +72,8 @@ class SearchSpace(ABC, Generic[A]):
 
         Other architectures occur only in published records, or have no labels.
         """
+        if self.sampled_sizes == self.gene_sizes:
+            return True
         genes = zip(self.encode(architecture), self.sampled_sizes, strict=True)
         return all(gene < size for gene, size in genes)
 
