@@ -61,7 +61,8 @@ class GroupProcess:
         rows: NDArray[np.intp],
         labels: FloatArray,
         scale: LabelScale | None = None,
-        doubts: FloatArray | float = 0.0,
+        *,
+        robust: bool = False,
     ) -> GroupProcess:
         """Learn from labels; scales maximise the marginal likelihood.
 
@@ -69,8 +70,8 @@ class GroupProcess:
             rows: (n,) indices of the labelled rows.
             labels: (n,) of these rows.
             scale: on which labels are learned; normal scores of their ranks if None.
-            doubts: variances of further noise of these labels' scores, (n,) or one for all; other labels do not have
-                it.
+            robust: whether each score has further noise, as large as its difference from what all others lead to
+                expect, so that outliers are hardly followed.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -84,10 +85,9 @@ class GroupProcess:
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
-        covariance = self.covariance(rows, rows)
-        covariance[np.diag_indices(len(rows))] += self.noise + doubts
-        self._factor = cholesky(covariance, lower=True, overwrite_a=True)
-        self._weights = self.weights_for(targets)
+        self._condition(targets, self.noise)
+        if robust:
+            self._condition(targets, self.noise + self.left_out() ** 2)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self
 
@@ -150,6 +150,13 @@ class GroupProcess:
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
         mean = (across @ self._weights)[:, None]
         return np.asarray(mean + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
+
+    def _condition(self, targets: FloatArray, noise: FloatArray | float) -> None:
+        """Learn (n,) targets, given the variances of their noise, (n,) or one for all."""
+        covariance = self.covariance(self._rows, self._rows)
+        covariance[np.diag_indices(len(targets))] += noise
+        self._factor = cholesky(covariance, lower=True, overwrite_a=True)
+        self._weights = self.weights_for(targets)
 
     def _conditioned(
         self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]

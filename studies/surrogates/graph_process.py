@@ -26,8 +26,6 @@ from studies.surrogates.scale import LearningScale, Scale
 
 A = TypeVar("A", bound=Hashable)
 
-DOUBT = 0.1  # deviation of a measured cost's further noise, as a share of the cost
-LARGEST_DOUBT = 1.0  # the same, as a share of the deviation of all results; more would drown costs that differ little
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -119,7 +117,7 @@ def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
 class GraphProcess(LearnedObjective):
     """An objective learned from features of graphs.
 
-    NOTE: a single cost is trusted less than the noise of all costs suggests, by ``DOUBT``. One in 25 energies of
+    NOTE: a cost that differs from what all others lead to expect is hardly followed. One in 25 energies of
     NAS-Bench-201 is more than a tenth larger than those of other networks with the same graph, some by half. A search
     that met such a one first never measured the others, which were on the front (docs/log.md, 2026-11-29).
 
@@ -135,14 +133,13 @@ class GraphProcess(LearnedObjective):
         self, networks: Networks, predictions: FloatArray, name: str, texts: Sequence[str], labels: FloatArray
     ) -> None:
         self._networks, self.scale = networks, graph_scale(name, labels)
-        if Objective.parse(name).is_accuracy:
+        is_accuracy = Objective.parse(name).is_accuracy
+        if is_accuracy:
             process = GroupProcess(networks.computed, linear=(0,), kinds=networks.computed_kinds)
-            doubts = np.zeros(len(labels))
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-            doubts = np.minimum(DOUBT * np.abs(labels) / self.scale.deviation, LARGEST_DOUBT) ** 2
-        self._process = process.fit(networks.rows(texts), labels, self.scale, doubts)
+        self._process = process.fit(networks.rows(texts), labels, self.scale, robust=not is_accuracy)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -90,6 +90,22 @@ def test_it_is_sure_where_it_has_labels_and_unsure_far_away() -> None:
     assert deviation[20] > 3 * deviation[:20].max()
 
 
+def test_outliers_are_hardly_followed_on_request() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    kinds, labels = np.arange(60) // 2, x @ [2.0, 1.0]
+    seen, scale = np.arange(0, 60, 2), Standardised(0.0, 2.0)
+    labels[0] += 6.0  # but not its twin's, and both are of one kind
+    follows, doubts = (
+        GroupProcess([x], linear=(0,), kinds=kinds).fit(seen, labels[seen], scale, robust=robust)
+        for robust in (False, True)
+    )
+    places = np.array([0, *range(3, 60, 2)])
+    expected = np.array([x[0] @ [2.0, 1.0], *labels[3::2]])
+    errors = [np.abs(process.expect(places) - expected) for process in (follows, doubts)]
+    assert errors[1][0] < 0.5 * errors[0][0]
+    assert errors[1][1:].mean() < errors[0][1:].mean()
+
+
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected \(N, F\) features of the same N rows, got \(3, 1\), \(2, 1\)\."):
         GroupProcess([np.zeros((3, 1)), np.zeros((2, 1))])
