@@ -97,6 +97,17 @@ def test_a_single_cost_says_less_of_its_graph_than_many() -> None:
     assert of_single > 2 * of_many
 
 
+def test_a_cost_that_surprises_is_hardly_followed() -> None:
+    networks, kinds = made_of(ROWS), made_of(ROWS).compiled_kinds
+    rows = np.random.default_rng(0).permutation(len(ROWS))[:30]
+    told, labels = (TRUE[:, [1]] - TRUE[:, 1].mean()) / TRUE[:, 1].std(), TRUE[rows, 1].copy()
+    labels[0] *= 1.5
+    process = GraphProcess(networks, told, OBJECTIVES[1], [TEXTS[row] for row in rows], labels)
+    spellings = np.setdiff1d(np.flatnonzero(kinds == kinds[rows[0]]), rows)
+    found = process.quantiles([TEXTS[row] for row in spellings], np.zeros(1))[:, 0]
+    assert np.abs(found - TRUE[spellings, 1]).max() < 0.1 * TRUE[rows[0], 1]
+
+
 def test_costs_that_differ_little_are_learned_too() -> None:
     told, rows = TRUE[:, [1]] - TRUE[:, 1].mean(), np.random.default_rng(0).permutation(len(ROWS))[:20]
     costs = 1000 * TRUE[:, 1].std() + TRUE[:, 1] + np.random.default_rng(1).normal(scale=0.01, size=len(ROWS))
