@@ -71,7 +71,7 @@ class GroupProcess:
             labels: (n,) of these rows.
             scale: on which labels are learned; normal scores of their ranks if None.
             robust: whether each score has further noise, as large as its difference from what all others lead to
-                expect, so that outliers are hardly followed.
+                expect, so that outliers are hardly followed. Scales are fitted without it.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -85,9 +85,9 @@ class GroupProcess:
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
-        self._condition(targets, self.noise)
+        self._learn(targets, self.noise)
         if robust:
-            self._condition(targets, self.noise + self.left_out() ** 2)
+            self._learn(targets, self.noise + self.left_out() ** 2)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self
 
@@ -151,7 +151,7 @@ class GroupProcess:
         mean = (across @ self._weights)[:, None]
         return np.asarray(mean + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
 
-    def _condition(self, targets: FloatArray, noise: FloatArray | float) -> None:
+    def _learn(self, targets: FloatArray, noise: FloatArray | float) -> None:
         """Learn (n,) targets, given the variances of their noise, (n,) or one for all."""
         covariance = self.covariance(self._rows, self._rows)
         covariance[np.diag_indices(len(targets))] += noise
