@@ -85,9 +85,12 @@ class GroupProcess:
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
-        self._learn(targets, self.noise)
+        covariance, diagonal = self.covariance(rows, rows), np.diag_indices(len(rows))
+        covariance[diagonal] += self.noise
+        self._learn(covariance, targets)
         if robust:
-            self._learn(targets, self.noise + self.left_out() ** 2)
+            covariance[diagonal] += self.left_out() ** 2
+            self._learn(covariance, targets)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self
 
@@ -151,11 +154,9 @@ class GroupProcess:
         mean = (across @ self._weights)[:, None]
         return np.asarray(mean + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
 
-    def _learn(self, targets: FloatArray, noise: FloatArray | float) -> None:
-        """Learn (n,) targets, given the variances of their noise, (n,) or one for all."""
-        covariance = self.covariance(self._rows, self._rows)
-        covariance[np.diag_indices(len(targets))] += noise
-        self._factor = cholesky(covariance, lower=True, overwrite_a=True)
+    def _learn(self, covariance: FloatArray, targets: FloatArray) -> None:
+        """Learn (n,) targets, given their (n, n) covariances with noise."""
+        self._factor = cholesky(covariance, lower=True)
         self._weights = self.weights_for(targets)
 
     def _conditioned(
