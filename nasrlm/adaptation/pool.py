@@ -25,13 +25,14 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.text.counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
-MACS = "macs@onnx"  # name of the last column of ``Pool.followed``
+MACS = "macs@onnx"  # costs are expected to follow ``Pool.sizes`` in the direction in which they follow this
 NOISE = 0.03  # variance of a label's noise assumed when texts are chosen, in units of the variance of all labels
 SIZES = 0.25  # variance of the networks' sizes, in units of the variance of the predictions
 # For a space from which nothing was learned (docs/log.md, 2026-11-27):
 SIZES_BESIDE_GUESSES = 1.0  # in place of SIZES
 GUESSES = 0.1  # variance of predictions that are guesses, in units of that of other predictions
 GUESSES_FOLLOWED = 0.25  # prior probability that a cost follows any of the guesses, given that it follows something
+OPERATORS = 0.25  # how likely it is to follow the number of operators, in units of how likely it is to follow the MACs
 
 
 @dataclass(frozen=True)
@@ -81,29 +82,39 @@ class Pool:
 
     @property
     def logs_of_macs(self) -> FloatArray:
-        """(N,) logarithms of the multiply-accumulates of the texts' networks."""
-        return self._operators[1]
+        """(N,) logarithms of the multiply-accumulates (MACs) of the texts' networks."""
+        return self._operators[1][:, 0]
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """(N, S) standardised logarithms of the MACs and, in a space from which nothing was learned, of the number of
+        operators, on which the latency of a GPU depends at batch size 1. They are no guesses in any space.
+        """
+        return standardised(self._operators[1][:, : 2 if self.guessed else 1])
+
+    @property
+    def size_shares(self) -> FloatArray:
+        """(S,) prior probabilities that a cost follows each column of ``sizes``, given that it follows one of them."""
+        likely = np.array([1.0, OPERATORS])[: self.sizes.shape[1]]
+        return np.asarray(likely / likely.sum())
 
     @cached_property
     def followed(self) -> FloatArray:
-        """(N, M + 1) quantities that a new cost may follow, standardised: the predictions, then the log MACs.
-
-        The logarithm of the multiply-accumulates (MACs) is the only one that is no guess in a space from which nothing
-        was learned.
-        """
-        return np.concatenate([self.features, standardised(self.logs_of_macs[:, None])], axis=1)
+        """(N, M + S) quantities that a new cost may follow, standardised: the predictions, then ``sizes``."""
+        return np.concatenate([self.features, self.sizes], axis=1)
 
     @property
     def follow_shares(self) -> FloatArray:
-        """(M + 1,) prior probabilities that a cost follows each column of ``followed``, given that it follows one.
+        """(M + S,) prior probabilities that a cost follows each column of ``followed``, given that it follows one.
 
-        All guesses together, which may be seventy, have the probability ``GUESSES_FOLLOWED``.
+        All guesses together, which may be seventy, have the probability ``GUESSES_FOLLOWED``; all sizes together are as
+        likely as one prediction that is no guess.
         """
-        guesses = np.array([*self._is_guess, False])
-        if not guesses.any():
-            return np.full(len(guesses), 1 / len(guesses))
-        of_each = (1 - GUESSES_FOLLOWED) / np.count_nonzero(~guesses), GUESSES_FOLLOWED / np.count_nonzero(guesses)
-        return np.where(guesses, of_each[1], of_each[0])
+        num_guesses = len(self.guessed)
+        of_guesses = GUESSES_FOLLOWED if num_guesses else 0.0
+        of_each = (1 - of_guesses) / (len(self.objectives) - num_guesses + 1)
+        of_predictions = np.where(self._is_guess, of_guesses / max(num_guesses, 1), of_each)
+        return np.concatenate([of_predictions, of_each * self.size_shares])
 
     @cached_property
     def inputs(self) -> FloatArray:
@@ -143,7 +154,8 @@ class Pool:
                 f"adapt: expected texts of networks, or a checkpoint that predicts more than {objective}, to which it "
                 "was adapted before, got neither. Start from the checkpoint before that."
             )
-        directions = np.array([_direction_of(objective, followed) for followed in (*self.objectives, MACS)])
+        names = (*self.objectives, *[MACS] * self.sizes.shape[1])
+        directions = np.array([_direction_of(objective, followed) for followed in names])
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares, directions)
 
     def choose(self, samples: int) -> NDArray[np.intp]:

@@ -67,20 +67,22 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
 
 
 def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return (N, F) logarithms of operator counts, with executed blocks counted separately, and (N,) of ``macs``.
+    """Return (N, F) logarithms of operator counts, and (N, 2) of ``macs`` and the number of operators in all.
 
-    The F columns are the operators that occur in these texts, in alphabetical order.
+    The F columns are the operators that occur in these texts, in alphabetical order; executed blocks are counted
+    separately, and not in the two totals.
     """
     counted: list[Counts] = [Counter() for _ in texts]
-    logs = np.zeros(len(texts))
+    totals = np.zeros((len(texts), 2))
     for row, text in enumerate(texts):
         bodies = read_written_out(text)
         graphs = [OperatorGraph.of(called.body) for called in bodies]
         for called, graph in zip(bodies, graphs, strict=True):
             counted[row].update(f"{_kind(called)}{label}" for label in graph.labels[1:-1])
-        logs[row] = log1p(macs(bodies[0].body, graphs[0])) if bodies else 0.0
+        if bodies:
+            totals[row] = log1p(macs(bodies[0].body, graphs[0])), log1p(len(bodies[0].body.lines))
     names = sorted({name for counts in counted for name in counts})
-    return np.log1p([[float(counts[name]) for name in names] for counts in counted]), logs
+    return np.log1p([[float(counts[name]) for name in names] for counts in counted]), totals
 
 
 def log_macs(texts: Sequence[str]) -> FloatArray:
