@@ -142,8 +142,8 @@ class GroupProcess:
         """Return (N, n) prior covariances of the scores of rows with those of others, without noise."""
         return self._features.covariance(self._scales, rows, others)
 
-    def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
-        """Draw (N, S) scores of (N,) rows jointly, each with noise of variance ``noise``.
+    def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator) -> FloatArray:
+        """Draw (N, S) scores of (N,) rows jointly, without the noise of a label.
 
         Cost: cubic in N; a tenth of a second for 300.
         """
@@ -151,8 +151,7 @@ class GroupProcess:
         explained = solve_triangular(self._factor, across.T, lower=True)
         values, vectors = eigh(self.covariance(rows, rows) - explained.T @ explained)
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
-        mean = (across @ self._weights)[:, None]
-        return np.asarray(mean + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
+        return np.asarray((across @ self._weights)[:, None] + drawn)
 
     def _learn(self, covariance: FloatArray, targets: FloatArray) -> None:
         """Learn (n,) targets, given their (n, n) covariances with noise."""

@@ -149,6 +149,9 @@ class GraphProcess(LearnedObjective):
         return mean, np.sqrt(deviation**2 + self._process.noise)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """Return (N, S) labels, drawn jointly for all texts."""
-        rows = self._networks.rows(texts)
-        return self.scale.backward(self._process.sample(rows, samples, rng, self._process.noise))
+        """Return (N, S) labels without the noise of a measurement, drawn jointly for all texts.
+
+        NOTE: with that noise, a search goes on measuring the same network in other spellings for the luckiest result.
+        One of NAS-Bench-201 tried a hundred spellings of a single convolution (docs/log.md, 2026-11-30).
+        """
+        return self.scale.backward(self._process.sample(self._networks.rows(texts), samples, rng))

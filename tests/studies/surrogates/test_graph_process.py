@@ -65,7 +65,7 @@ def test_architectures_may_share_a_text() -> None:
     assert kendalltau(process.quantiles(keys, np.zeros(1))[:, 0], TRUE[:, 0])[0] > 0.6
 
 
-def test_samples_are_joint_and_have_the_quantiles() -> None:
+def test_samples_are_joint_and_have_the_quantiles_of_labels_without_noise() -> None:
     networks = made_of(ROWS)
     process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[0], TEXTS[:40:4], TRUE[:40:4, 0])
     twins = [SPACE.format(Row(genes)) for genes in ((4, 3, 2, 3), (2, 3, 4, 3))]
@@ -82,6 +82,18 @@ def test_quantiles_are_of_labels_with_their_noise() -> None:
     low, high = process.quantiles(TEXTS[1:200:2], np.array([-1.28, 1.28])).T
     new = TRUE[1:200:2, 0] + rng.normal(scale=8.0, size=100)
     assert 0.7 < ((low < new) & (new < high)).mean() < 0.9  # 80 % intervals
+
+
+def test_samples_of_a_network_that_was_measured_often_differ_less_than_its_measurements() -> None:
+    networks, rng = made_of(ROWS), np.random.default_rng(0)
+    labels = TRUE[:, 1] * rng.normal(1, 0.1, size=len(ROWS))
+    often = np.flatnonzero(networks.compiled_kinds == np.bincount(networks.compiled_kinds).argmax())
+    rows = np.r_[often[1:], np.setdiff1d(np.arange(0, len(ROWS), 5), often)]
+    process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[1], [TEXTS[x] for x in rows], labels[rows])
+    drawn = process.sample([TEXTS[often[0]]], 2000, rng)
+    low, high = process.quantiles([TEXTS[often[0]]], np.array([-1.0, 1.0]))[0]
+    assert drawn.std() < 0.5 * labels[often].std()
+    assert high - low > labels[often].std()  # 68 % of the labels to come
 
 
 def test_a_single_cost_says_less_of_its_graph_than_many() -> None:
