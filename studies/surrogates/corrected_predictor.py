@@ -37,7 +37,10 @@ class LearnedObjective(ABC):
         return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """Return (N, S) labels, drawn independently for each text unless a subclass draws them jointly."""
+        """Return (N, S) labels, drawn independently for each text and with the noise of a measurement.
+
+        A subclass may draw them jointly, and without this noise.
+        """
         return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
 
 
