@@ -1,7 +1,8 @@
 """How well does `nasrlm adapt` rank costs in a space of which the checkpoint knows no label, from few labels?
 
 A checkpoint trained from that of counts has read networks of all spaces, with their counts alone.
-For comparison, costs are also ranked by multiply-accumulates alone, and by the number of operators, without any labels.
+For comparison, costs are also ranked by multiply-accumulates, activations and the number of operators alone, without
+any labels.
 
     python -m benchmarks.unknown_spaces ../shared/data/mnasnet.parquet --checkpoint runs/devices_held_out/checkpoint
 """
@@ -46,8 +47,8 @@ def measure(config: Config) -> dict[str, Any]:
 
     Returns:
         For each cost and number of labels, the mean and the worst of the draws' Spearman correlations on test rows, and
-        the mean coverage of 80 % intervals; also the absolute correlations of multiply-accumulates and of the number of
-        operators with the cost.
+        the mean coverage of 80 % intervals; also the absolute correlations of multiply-accumulates, of activations and
+        of the number of operators with the cost.
 
     Raises:
         ValueError: the table cannot be read, has no costs, or is of a space that the checkpoint knows.
@@ -66,7 +67,7 @@ def measure(config: Config) -> dict[str, Any]:
         train = rng.permutation(table.split("train", name))[:POOL]
         texts, tests = table.texts(train, measured=True), table.texts(test, measured=True)
         pool, truth = make_pool(checkpoint, texts, space=space), table.labels(name)[test]
-        totals = zip(("macs", "operators"), operator_counts(tests)[1].T, strict=True)
+        totals = zip(("macs", "activations", "operators"), operator_counts(tests)[1].T, strict=True)
         of_cost: dict[str, Any] = {size: round(abs(rho_of(of_each, truth)), 3) for size, of_each in totals}
         for count in tqdm(LABELS, name):
             ranks, held = [], []

@@ -166,7 +166,7 @@ def _expected_by_predictions(pool: Pool, objective: str, rows: NDArray[np.intp],
         left_out=LeftOut(rows[places], errors_of_each, (deviations / gain)[places]),
         averaged_sum=averaged,
         # In known spaces the encoder's states tell as much.
-        logs_of_macs=pool.logs_of_macs if logarithmic and pool.guessed else None,
+        log_sizes=pool.log_sizes if logarithmic and pool.guessed else None,
     )
 
 

@@ -27,12 +27,12 @@ from nasrlm.text.counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 MACS = "macs@onnx"  # costs are expected to follow ``Pool.sizes`` in the direction in which they follow this
 NOISE = 0.03  # variance of a label's noise assumed when texts are chosen, in units of the variance of all labels
+FOLLOWED_SIZES = (1.0, 1.0, 0.25)  # how likely a cost is to follow MACs, activations, operators: see ``Pool.sizes``
 SIZES = 0.25  # variance of the networks' sizes, in units of the variance of the predictions
 # For a space from which nothing was learned (docs/log.md, 2026-11-27):
 SIZES_BESIDE_GUESSES = 1.0  # in place of SIZES
 GUESSES = 0.1  # variance of predictions that are guesses, in units of that of other predictions
 GUESSES_FOLLOWED = 0.25  # prior probability that a cost follows any of the guesses, given that it follows something
-OPERATORS = 0.25  # how likely it is to follow the number of operators, in units of how likely it is to follow the MACs
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,22 @@ class Pool:
         return operator_counts(self.texts)
 
     @property
-    def logs_of_macs(self) -> FloatArray:
-        """(N,) logarithms of the multiply-accumulates (MACs) of the texts' networks."""
-        return self._operators[1][:, 0]
+    def log_sizes(self) -> FloatArray:
+        """(N, 2) logarithms of the multiply-accumulates (MACs) and activations of the texts' networks."""
+        return self._operators[1][:, :2]
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """(N, S) standardised logarithms of the MACs and, in a space from which nothing was learned, of the number of
-        operators, on which the latency of a GPU depends at batch size 1. They are no guesses in any space.
+        """(N, S) standardised logarithms of the MACs, of the activations, on which the speed of a GPU depends if it
+        runs many images at once, and, in a space from which nothing was learned, of the number of operators, on which
+        it depends at batch size 1. They are no guesses in any space.
         """
-        return standardised(self._operators[1][:, : 2 if self.guessed else 1])
+        return standardised(self._operators[1] if self.guessed else self.log_sizes)
 
     @property
     def size_shares(self) -> FloatArray:
         """(S,) prior probabilities that a cost follows each column of ``sizes``, given that it follows one of them."""
-        likely = np.array([1.0, OPERATORS])[: self.sizes.shape[1]]
+        likely = np.array(FOLLOWED_SIZES[: self.sizes.shape[1]])
         return np.asarray(likely / likely.sum())
 
     @cached_property

@@ -26,7 +26,7 @@ from nasrlm.adaptation.label_scales import Standardised
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.model.graph_network import GraphNetwork
-from nasrlm.model.readout import HASHED, NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
+from nasrlm.model.readout import HASHED, NAMES, NO_ROW, NUM_FEATURES, SLOPES, Readouts, no_sum, parts_of
 from nasrlm.model.row_sum import RowSum
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 texts lose 0.008; a fit with 6,000 takes 17 s, and grows with their cube
@@ -141,8 +141,8 @@ class Expected:
         graphs: a graph network, which reads the texts itself, and its share of the mean.
         left_out: leave-one-out errors of the labels; if given, deviations are scaled until they cover these errors.
         averaged_sum: the sum towards which the readout's mean is moved.
-        logs_of_macs: (N,) logarithms of the texts' multiply-accumulates; if given, the part of the mean that is linear
-            in them is predicted apart, because the features of a text do not determine them.
+        log_sizes: (N, 2) logarithms of the texts' multiply-accumulates and activations; if given, the part of the mean
+            that is linear in them is predicted apart, because the features of a text do not determine them.
     """
 
     mean: FloatArray
@@ -152,7 +152,7 @@ class Expected:
     graphs: FittedGraphs | None = None
     left_out: LeftOut | None = None
     averaged_sum: AveragedSum | None = None
-    logs_of_macs: FloatArray | None = None
+    log_sizes: FloatArray | None = None
 
     def deviations(self, rows: NDArray[np.intp], unread: FloatArray) -> FloatArray:
         """Return (n,) deviations for the readout to learn for the texts ``rows``.
@@ -194,12 +194,12 @@ class Readout:
             expected: predictions for the same texts.
         """
         network, share = (expected.graphs.network, expected.graphs.share) if expected.graphs else (None, 0.0)
-        mean, logs = (1 - share) * expected.mean, expected.logs_of_macs
+        mean, logs = (1 - share) * expected.mean, expected.log_sizes
         anchors = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
         rows = anchors.numpy()
-        targets, along = mean[rows], _along(mean, logs)
+        targets, slopes, centres = mean[rows], *_along(mean, logs)
         if logs is not None:
-            targets = targets - along[0] * (logs[rows] - along[1])
+            targets = targets - (logs[rows] - centres) @ slopes
         scale = Standardised.of(targets)
         process = GroupProcess(features.numbers(anchors))
         process.fit(np.arange(len(rows)), targets, scale)
@@ -216,8 +216,8 @@ class Readout:
             "anchors": torch.cat([group[anchors] for group in features.groups], dim=-1),
             **{f"projection_of_{name}": x for name, x in zip(NAMES, features.projections, strict=True)},
         }
-        if along[0]:
-            tensors["macs"] = torch.from_numpy(along).float()
+        if slopes.any():
+            tensors |= zip(SLOPES, torch.from_numpy(np.stack([slopes, centres], axis=1)).float(), strict=True)
         if expected.averaged_sum is not None:
             tensors |= _sum_tensors(expected.averaged_sum)
         return cls(tensors, network, share)
@@ -240,8 +240,8 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
     """
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
     most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
-    no_macs = {"macs": torch.zeros(2)} if any("macs" in readout.tensors for readout in readouts) else {}
-    each = [no_sum(most_rows) | no_macs | readout.tensors for readout in readouts]
+    no_slopes = {name: torch.zeros(2) for name in SLOPES if any(name in readout.tensors for readout in readouts)}
+    each = [no_sum(most_rows) | no_slopes | readout.tensors for readout in readouts]
     state = {name: torch.stack([_padded(name, x[name], most, most_rows) for x in each]) for name in each[0]}
     if having := [(row, x.network, x.share) for row, x in enumerate(readouts) if x.network]:
         state["shares"] = torch.zeros(len(readouts), len(having))
@@ -259,7 +259,7 @@ def sizes_of(state: Mapping[str, Tensor]) -> dict[str, Any]:
         "num_anchors": num_anchors,
         "num_graph_networks": state["shares"].shape[1] if "shares" in state else 0,
         "num_sum_rows": state["sum_rows"].shape[1] if "sum_rows" in state else 0,
-        "reads_macs": "macs" in state,
+        **{f"reads_{name}": name in state for name in SLOPES},
     }
 
 
@@ -279,21 +279,22 @@ def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
     own = {name: x[row] for name, x in tensors.items()}
     if not own.get("sum_shares", 0):
         own = {name: x for name, x in own.items() if not name.startswith("sum_")}
-    if "macs" in own and not own["macs"][0]:
-        del own["macs"]
-    return Readout(own)
+    return Readout({name: x for name, x in own.items() if name not in SLOPES or x[0]})
 
 
-def _along(mean: FloatArray, logs: FloatArray | None) -> FloatArray:
-    """Return (2,) the least-squares slope of (N,) means along (N,) logarithms, and the mean of the logarithms.
+def _along(mean: FloatArray, logs: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the (2,) least-squares slopes of (N,) means along (N, 2) logarithms, and the means of the logarithms.
 
-    Zeros if ``logs`` is None or constant. Rounded to 32 bits, so that the residuals are those of the stored slope.
+    Zeros if ``logs`` is None; a slope is 0 if its logarithms are constant. Rounded to 32 bits, so that the residuals
+    are those of the stored slopes.
     """
-    if logs is None or not np.ptp(logs):
-        return np.zeros(2)
-    centre = logs.mean()
-    slope = ((logs - centre) @ mean) / ((logs - centre) ** 2).sum()
-    return np.array([slope, centre]).astype(np.float32).astype(np.float64)
+    if logs is None:
+        return np.zeros(2), np.zeros(2)
+    centres = logs.mean(axis=0)
+    varying = np.ptp(logs, axis=0) > 0
+    slopes = np.zeros(2)
+    slopes[varying] = np.linalg.lstsq((logs - centres)[:, varying], mean)[0]
+    return slopes.astype(np.float32).astype(np.float64), centres.astype(np.float32).astype(np.float64)
 
 
 def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:

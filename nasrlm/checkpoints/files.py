@@ -15,9 +15,10 @@ from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.space_encoders import Changes, load_changes
 from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
 
-FORMAT_VERSION = 5
-# Version 2 added encoders of single spaces, 4 costs as sums, 5 readouts with a slope along the macs.
-READABLE = (1, 2, 3, 4, FORMAT_VERSION)
+FORMAT_VERSION = 6
+# Version 2 added encoders of single spaces, 4 costs as sums, 5 readouts with a slope along the macs, 6 one along the
+# activations.
+READABLE = (1, 2, 3, 4, 5, FORMAT_VERSION)
 READS, READS_SUMS = 3, 4  # oldest versions whose readouts, without and with row sums, can still be used
 
 

@@ -14,7 +14,7 @@ Head = Literal["digits", "mse"]
 LAYERS = ("num_encoder_layers", "num_decoder_layers")
 SIZES = ("width", "num_heads", *LAYERS, "hidden", "max_text_tokens", "tokens_per_state")
 # Fields that adapting sets.
-OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows", "reads_macs")
+OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows", "reads_macs", "reads_activations")
 MOST_LAYERS = 1000  # or loading a broken config could take for ever
 
 
@@ -40,6 +40,7 @@ class ModelConfig:
         num_graph_networks: graph networks, each of which corrects one of the readouts.
         num_sum_rows: largest number of rows in the row sum of a readout, see ``nasrlm.model.row_sum``.
         reads_macs: whether a readout has a slope along the logarithm of the multiply-accumulates.
+        reads_activations: whether a readout has one along the logarithm of the activations.
     """
 
     width: int = 192
@@ -61,6 +62,7 @@ class ModelConfig:
     num_graph_networks: int = 0
     num_sum_rows: int = 0
     reads_macs: bool = False
+    reads_activations: bool = False
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
@@ -108,4 +110,12 @@ class ModelConfig:
 
     def without_readouts(self) -> ModelConfig:
         """Return the config of the same model without readouts."""
-        return replace(self, num_readouts=0, num_anchors=0, num_graph_networks=0, num_sum_rows=0, reads_macs=False)
+        return replace(
+            self,
+            num_readouts=0,
+            num_anchors=0,
+            num_graph_networks=0,
+            num_sum_rows=0,
+            reads_macs=False,
+            reads_activations=False,
+        )

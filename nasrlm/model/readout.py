@@ -8,8 +8,9 @@
 2. Each part is projected to fewer features and compared by a kernel with the features of other texts, the anchors.
    Weighted sums of these kernel values are the mean and the log standard deviation of a normal distribution (a kernel
    machine).
-3. For some objectives the mean is corrected by a graph network, by a slope along the logarithm of the
-   multiply-accumulates (MACs), or towards the sum of what the network's rows cost (``nasrlm.model.row_sum``).
+3. For some objectives the mean is corrected by a graph network, by slopes along the logarithms of the
+   multiply-accumulates (MACs) and activations, or towards the sum of what the network's rows cost
+   (``nasrlm.model.row_sum``).
 4. A table maps the normal distribution to the objective's own unit.
 
 An objective that was learned in several spaces has a readout for each of them.
@@ -30,12 +31,13 @@ from torch import Tensor, nn
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.graph_network import GraphNetwork, Operators
 from nasrlm.model.row_sum import RowSum
-from nasrlm.text.counts import NUM_COUNTS, PARTS, log_macs
+from nasrlm.text.counts import NUM_COUNTS, PARTS, log_sizes
 from nasrlm.text.row_counts import RowCounts, row_counts
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # by part of a summary; with 64 for rows, τ on MnasNet is 0.007 lower
 HASHED = ("structures", "rows")  # parts whose numbers are counts on one scale
+SLOPES = ("macs", "activations")  # buffers; in the order of ``log_sizes``
 REACH = 6.0  # standard deviations that a table covers on each side; beyond, it is extrapolated linearly
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300  # lower bound of arguments of logarithms
@@ -94,8 +96,9 @@ class Readouts(nn.Module):
     offsets: Tensor  # (A, 2) likewise
     table: Tensor  # (A, G) values at the points of ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, whether the table holds logarithms
-    # Only if a readout has a slope:
+    # Each of ``SLOPES`` only if a readout has one:
     macs: Tensor  # (A, 2) slope of the mean along the log MACs, 0 if it has none, and the mean of the log MACs
+    activations: Tensor  # (A, 2) the same for activations
     # Only if there are graph networks:
     shares: Tensor  # (A, B) factor of each network's scores, 0 for networks of other readouts
     # Only if there are row sums:
@@ -127,9 +130,9 @@ class Readouts(nn.Module):
         self.networks = nn.ModuleList([GraphNetwork() for _ in range(config.num_graph_networks)]).requires_grad_(False)
         if config.num_graph_networks:
             self.register_buffer("shares", torch.zeros(count, config.num_graph_networks))
-        self.reads_macs = config.reads_macs
-        if config.reads_macs:
-            self.register_buffer("macs", torch.zeros(count, 2))
+        self.slopes = tuple(name for name in SLOPES if getattr(config, f"reads_{name}"))
+        for name in self.slopes:
+            self.register_buffer(name, torch.zeros(count, 2))
         self.has_sums = config.num_sum_rows > 0
         for name, x in no_sum(config.num_sum_rows).items():
             self.register_buffer(name, x.expand(count, *x.shape).clone())
@@ -144,12 +147,12 @@ class Readouts(nn.Module):
         Args:
             summaries: (N, S) float64 summaries of the texts.
             objectives: (M,) ids of objectives that have a readout.
-            texts: N texts, read only if an objective has a graph network, a slope along the MACs, or a row sum.
+            texts: N texts, read only if an objective has a graph network, a slope along a size, or a row sum.
         """
         _, own = self._places(objectives)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
-        mean = mean + self._by_graphs(texts, own) + self._along_macs(texts, own)
+        mean = mean + self._by_graphs(texts, own) + self._along_sizes(texts, own)
         mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
@@ -207,12 +210,15 @@ class Readouts(nn.Module):
                 added = added + network(operators).double()[:, None] * shares
         return added
 
-    def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """Return the (N or 1, C) corrections of the means by slopes along the log MACs, for the (C,) readouts."""
-        if not self.reads_macs or not self.macs[own, 0].any():
-            return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
-        slopes, centres = self.macs[own].double().T
-        added: Tensor = slopes * (torch.from_numpy(log_macs(texts)).to(own.device)[:, None] - centres)
+    def _along_sizes(self, texts: Sequence[str], own: Tensor) -> Tensor:
+        """Return the (N or 1, C) corrections of the means by slopes along the log sizes, for the (C,) readouts."""
+        added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
+        if not any(getattr(self, name)[own, 0].any() for name in self.slopes):
+            return added
+        sizes = torch.from_numpy(log_sizes(texts)).to(own.device)
+        for name in self.slopes:
+            slopes, centres = getattr(self, name)[own].double().T
+            added = added + slopes * (sizes[:, SLOPES.index(name), None] - centres)
         return added
 
     def _towards_sums(

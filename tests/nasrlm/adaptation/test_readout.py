@@ -17,7 +17,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.model.graph_network import GraphNetwork, Operators
 from nasrlm.model.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
 from nasrlm.predictor import Predictor
-from nasrlm.text.counts import NUM_COUNTS, log_macs
+from nasrlm.text.counts import NUM_COUNTS, log_sizes
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, drawn_texts, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
@@ -149,23 +149,26 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 
 
-def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before() -> None:
+@pytest.mark.parametrize(("column", "name"), [(0, "macs"), (1, "activations")])
+def test_what_goes_along_a_size_is_told_of_texts_like_none_before(column: int, name: str) -> None:
     """Where summaries tell nothing of it, and beside readouts that do not go along."""
     torch.manual_seed(0)
     texts = drawn_texts("nasbench_macro", 80, np.random.default_rng(0))
-    logs, summaries = log_macs(texts), summaries_of(torch.randn(len(texts), 3))
+    of_texts, summaries = log_sizes(texts), summaries_of(torch.randn(len(texts), 3))
+    logs, both = of_texts[:, column], of_texts[:40].copy()
+    both[:, 1 - column] = 7.0  # has nothing to go along
     mean = 0.5 + 2 * (logs - logs.mean()) / logs.std() + 0.3 * summaries[:, 0].numpy()
     noise = torch.full((40,), 0.1).double()
-    along = fitted_to(summaries[:40], torch.from_numpy(mean[:40]), noise, logs_of_macs=logs[:40])
+    along = fitted_to(summaries[:40], torch.from_numpy(mean[:40]), noise, log_sizes=both)
     plain = fitted_to(summaries[:40], summaries[:40, 1], noise)
-    assert [float(x) for x in along.tensors["macs"]] == pytest.approx([2 / logs.std(), logs[:40].mean()], rel=0.2)
+    assert [float(x) for x in along.tensors[name]] == pytest.approx([2 / logs.std(), logs[:40].mean()], rel=0.2)
     readouts = together([plain, along], [4, 2])
     found = readouts(summaries[40:], torch.tensor([4, 2]), texts[40:]).mean
     assert np.abs(found[:, 1].numpy() - mean[40:]).mean() < 0.3
     torch.testing.assert_close(found[:, 0], read(plain, summaries[40:]).mean[:, 0])
     torch.testing.assert_close(readouts(summaries[40:], torch.tensor([4]), []).mean[:, 0], found[:, 0])  # reads no text
     again = unstacked(readouts)
-    assert ["macs" in readout.tensors for readout in again] == [False, True]
+    assert [name in readout.tensors for readout in again] == [False, True]
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 
 
@@ -181,12 +184,12 @@ def test_texts_that_all_have_labels_deviate_as_if_these_were_not_known() -> None
         np.testing.assert_allclose(deviation, expected / norm.ppf(0.9), rtol=1e-3)
 
 
-def test_networks_that_multiply_alike_have_nothing_to_go_along() -> None:
+def test_networks_of_equal_sizes_have_nothing_to_go_along() -> None:
     torch.manual_seed(0)
     summaries = summaries_of(torch.randn(20, 3))
     noise = torch.full((20,), 0.1).double()
-    of_equal = fitted_to(summaries, summaries[:, 0], noise, logs_of_macs=np.full(20, 7.0))
-    assert "macs" not in of_equal.tensors
+    of_equal = fitted_to(summaries, summaries[:, 0], noise, log_sizes=np.full((20, 2), 7.0))
+    assert not {"macs", "activations"} & of_equal.tensors.keys()
 
 
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:

@@ -1,19 +1,21 @@
-"""Costs of networks of which a checkpoint knows nothing are learned by their multiply-accumulates and operators."""
+"""Costs of networks of which a checkpoint knows nothing are learned by their sizes."""
 
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from converters import to_onnx_text
+from converters.convert import to_canonical_graph, to_graph
 from converters.tables.counts import named_counts
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.metrics import coverage, kendall_tau
 from nasrlm.predictor import Predictor
-from nasrlm.text.counts import macs
+from nasrlm.text.counts import layer_sizes
 from nasrlm.text.network import read_written_out
 from nasrlm.text.operator_graph import OperatorGraph
 from spaces import get_space, space_names
@@ -22,18 +24,22 @@ from tests.nasrlm.scenes import OBJECTIVES, drawn_texts
 LATENCY = "latency_ms@new"
 
 
-def macs_of(text: str) -> float:
+def sizes_of(text: str) -> tuple[float, float]:
     body = read_written_out(text)[0].body
-    return macs(body, OperatorGraph.of(body))
+    return layer_sizes(body, OperatorGraph.of(body))
 
 
 @pytest.mark.parametrize("name", [name for name in space_names() if name != "nasbench201"])
-def test_what_is_multiplied_is_told_by_strides(name: str) -> None:
+def test_sizes_are_told_by_weights_and_strides(name: str) -> None:
     """But for odd sizes, which are rounded, and for what reads nothing, as behind a `none` of NAS-Bench-201."""
     space, rng = get_space(name), np.random.default_rng(0)
     drawn = [space.sample(rng) for _ in range(6)]
-    counted = named_counts(space, drawn, ["macs@onnx"])[:, 0]
-    of_text = np.array([macs_of(to_onnx_text(space, x)) for x in drawn])
+    outputs = [
+        sum(prod(graph.shapes[node.outputs[0]]) for node in graph.nodes)
+        for graph in (to_canonical_graph(to_graph(space, x)) for x in drawn)
+    ]
+    counted = np.stack([named_counts(space, drawn, ["macs@onnx"])[:, 0], outputs], axis=1)
+    of_text = np.array([sizes_of(to_onnx_text(space, x)) for x in drawn])
     np.testing.assert_allclose(of_text, counted, rtol=0.2)
 
 
@@ -44,7 +50,7 @@ def pools(checkpoint: Checkpoint) -> list[tuple[Pool, np.ndarray]]:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         texts = drawn_texts("nasbench_macro", 150, rng)
-        multiplied = np.array([macs_of(text) for text in texts])
+        multiplied = np.array([sizes_of(text)[0] for text in texts])
         latencies = (multiplied / 1e8) ** 0.8 * np.exp(0.03 * rng.normal(size=len(texts)))
         drawn.append((make_pool(checkpoint, texts), latencies))
     return drawn
@@ -97,18 +103,35 @@ def test_six_latencies_of_an_unknown_space_may_follow_the_number_of_operators(ch
     assert np.mean(taus) > 0.85  # 0.63 if latencies are expected to follow the multiply-accumulates alone
 
 
+def test_six_latencies_of_an_unknown_space_may_follow_the_activations(checkpoint: Checkpoint) -> None:
+    """Also of networks beyond the pool."""
+    knowing, taus = replace(checkpoint, calibration_by_space={"nasbench201": {}}), []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        texts = drawn_texts("nasbench_macro", 80, rng)
+        activations = np.array([sizes_of(text)[1] for text in texts])
+        latencies = activations * np.exp(0.01 * rng.normal(size=len(activations)))
+        adapted = adapt(
+            knowing, make_pool(knowing, texts[:40], space="nasbench_macro"), LATENCY, labelled(latencies[:40], 6)
+        )
+        assert adapted.model.config.reads_activations
+        answer = Predictor(adapted).predict(texts[40:], [LATENCY])
+        taus.append(kendall_tau(answer.median, latencies[40:, None])[0])
+    assert np.mean(taus) > 0.93  # 0.65 if they are expected to follow the other sizes alone
+
+
 def test_predictions_of_an_unknown_space_are_guesses(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:
     (known, latencies), knowing = pool, replace(checkpoint, calibration_by_space={"nasbench201": {}})
     assert make_pool(knowing, known.texts, space="nasbench201").guessed == known.guessed == frozenset()
-    np.testing.assert_allclose(known.follow_shares, 1 / 3)
+    np.testing.assert_allclose(known.follow_shares, [1 / 3, 1 / 3, 1 / 6, 1 / 6])
     assert not make_pool(knowing, ["Conv3\n", "Pool\n"], space="mine").guessed  # nothing else is known of such texts
     here = make_pool(knowing, known.texts, space="nasbench_macro")
     assert here.guessed == here.pool_of(np.arange(9)).guessed == frozenset(OBJECTIVES)
-    np.testing.assert_allclose(here.follow_shares, [0.125, 0.125, 0.6, 0.15])
+    np.testing.assert_allclose(here.follow_shares, [1 / 8, 1 / 8, 1 / 3, 1 / 3, 1 / 12])
     assert np.ptp(here.inputs[:, 0]) < 0.5 * np.ptp(known.inputs[:, 0])
     adapted = adapt(knowing, here, LATENCY, labelled(latencies, 10))  # in Python, where spaces are not noted
     again = make_pool(adapted, known.texts, space="nasbench_macro")
-    np.testing.assert_allclose(again.follow_shares, [0.125, 0.125, 0.375, 0.3, 0.075])
+    np.testing.assert_allclose(again.follow_shares, [1 / 8, 1 / 8, 3 / 8, 1 / 6, 1 / 6, 1 / 24])
     answer = Predictor(adapted).predict(known.texts[10:], [LATENCY]).median
     assert kendall_tau(answer, latencies[10:, None])[0] > 0.85
 

@@ -62,12 +62,12 @@ BREAKAGES = {
     "half a config": (truncate("config.json"), "config.json: expected JSON, got"),
     "a list for a config": (lambda folder: (folder / "config.json").write_text("[]"), "expected format_version 1 to"),
     "newer": (
-        edit_config(lambda c: c.update(format_version=6)),
-        "expected format_version 1 to 5, got 6. A newer",
+        edit_config(lambda c: c.update(format_version=7)),
+        "expected format_version 1 to 6, got 7. A newer",
     ),
     "no version": (
         edit_config(lambda c: c.pop("format_version")),
-        "expected format_version 1 to 5, got None",
+        "expected format_version 1 to 6, got None",
     ),
     "no objectives": (edit_config(lambda c: c.pop("objectives")), "got KeyError('objectives')"),
     "no card": (edit_config(lambda c: c.pop("card")), "got KeyError('card')"),
