@@ -2,8 +2,8 @@
 
 All networks have to be known beforehand. A Gaussian process has groups of features: for accuracies those of the
 canonical graph, such as walks, which are the same for isomorphic architectures; for costs the predictions for the text,
-the genes, and sizes and operators of the graph that a compiler leaves. Networks with the same graph also share the part
-of a label that features do not explain.
+the genes, and sizes and operators of the graph that a compiler leaves; and for both what is counted in the text
+(``text_parts``). Networks with the same graph also share the part of a label that features do not explain.
 
 N networks or texts, S samples, F features of a group.
 """
@@ -23,6 +23,7 @@ from spaces import SearchSpace
 from studies.surrogates.corrected_predictor import LearnedObjective
 from studies.surrogates.features import Features, feature_groups, operator_counts, whole_sizes
 from studies.surrogates.scale import LearningScale, Scale
+from studies.surrogates.text_parts import TextParts
 
 A = TypeVar("A", bound=Hashable)
 
@@ -41,6 +42,7 @@ class Networks:
         computed_kinds: (N,) indices, equal for networks whose canonical graphs have equal features.
         compiled_kinds: (N,) indices, equal for networks whose compiled graphs have equal features.
         genes: (N, F) one-hot genes, centred, with a mean variance of 1.
+        counted: groups (N, F) of what is counted in the texts, and indices of those that are about sizes.
     """
 
     row_of: dict[str, int]
@@ -49,6 +51,7 @@ class Networks:
     computed_kinds: NDArray[np.intp]
     compiled_kinds: NDArray[np.intp]
     genes: FloatArray
+    counted: tuple[Sequence[FloatArray], Sequence[int]]
 
     def rows(self, texts: Sequence[str]) -> NDArray[np.intp]:
         """Return the (N,) rows of N texts.
@@ -71,11 +74,17 @@ def networks_of(
     texts: Sequence[str],
     computed: Sequence[Features],
     compiled: Sequence[Features],
+    *,
+    progress: bool = False,
 ) -> Networks:
-    """Build ``Networks`` from N architectures, their texts, and features of their canonical and compiled graphs."""
+    """Build ``Networks`` from N architectures, their texts, and features of their canonical and compiled graphs.
+
+    ``progress`` shows a bar on stderr while texts are counted.
+    """
     genes = one_hot_genes(space, architectures)
     genes -= genes.mean(axis=0)
     genes /= max(float(np.sqrt(genes.var(axis=0).mean())), 1e-9)
+    parts = TextParts(texts, progress=progress)
     return Networks(
         {text: row for row, text in enumerate(texts)},
         feature_groups(computed),
@@ -83,6 +92,7 @@ def networks_of(
         _kinds(computed),
         _kinds(compiled),
         genes,
+        ([_varying(group) for group in parts.of(texts)], parts.of_sizes),
     )
 
 
@@ -91,6 +101,12 @@ def one_hot_genes(space: SearchSpace[A], architectures: Sequence[A]) -> FloatArr
     genotypes = np.array([space.encode(architecture) for architecture in architectures])
     chosen = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(space.gene_sizes)]
     return np.concatenate(chosen, axis=1)
+
+
+def _varying(group: FloatArray) -> FloatArray:
+    """Return the columns of (N, F) features that are not constant, with the same mean variance of a feature."""
+    varying = group[:, np.ptp(group, axis=0) > 0]
+    return np.asarray(varying * np.sqrt(varying.shape[1] / group.shape[1]))
 
 
 def graph_scale(name: str, labels: FloatArray) -> LearningScale:
@@ -134,11 +150,14 @@ class GraphProcess(LearnedObjective):
     ) -> None:
         self._networks, self.scale = networks, graph_scale(name, labels)
         is_accuracy = Objective.parse(name).is_accuracy
+        counted, of_sizes = networks.counted
         if is_accuracy:
-            process = GroupProcess(networks.computed, linear=(0,), kinds=networks.computed_kinds)
+            groups, num_linear, kinds = [*networks.computed], 1, networks.computed_kinds
         else:
-            groups = [predictions, *networks.compiled, networks.genes]
-            process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
+            groups, num_linear = [predictions, *networks.compiled, networks.genes], 3
+            kinds = networks.compiled_kinds
+        linear = [*range(num_linear), *[len(groups) + place for place in of_sizes]]
+        process = GroupProcess([*groups, *counted], linear=linear, kinds=kinds)
         self._process = process.fit(networks.rows(texts), labels, self.scale, robust=not is_accuracy)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 

@@ -115,7 +115,7 @@ class ProcessAdapter(Generic[A]):
         architectures, computed, compiled = self._all_networks()
         self.to_text.write(architectures, progress=self._progress)
         texts = [self.to_text(architecture) for architecture in architectures]
-        networks = networks_of(self.space, architectures, texts, computed, compiled)
+        networks = networks_of(self.space, architectures, texts, computed, compiled, progress=self._progress)
         said = self._memory.predict(texts, self._given.objectives, (0.5,)).median
         return networks, standardised(said)
 

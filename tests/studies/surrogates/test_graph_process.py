@@ -1,11 +1,15 @@
 """Networks that are all known: objectives that the predictor lacks are learned from what these are made of."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
+from converters import to_measured_text
+from nasrlm.text.counts import log_sizes
+from spaces import get_space
 from studies.surrogates.graph_process import GraphProcess, Networks, graph_scale, networks_of
 from studies.surrogates.process_adapter import ProcessAdapter
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
@@ -48,6 +52,20 @@ def test_a_cost_goes_by_sizes() -> None:
     networks = networks_of(SPACE, ROWS, TEXTS, COUNTS, [row | {"macs": x} for row, x in zip(COUNTS, macs, strict=True)])
     cost = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[1], TEXTS[:12], 3.0 + 2.0 * np.array(macs[:12]))
     assert kendalltau(cost.quantiles(TEXTS, np.zeros(1))[:, 0], macs)[0] > 0.9
+
+
+@pytest.mark.parametrize("name", ["accuracy@mine", "latency_ms@mine"])
+def test_what_is_counted_in_texts_counts_too(name: str) -> None:
+    """Networks whose graphs, predictions and genes tell nothing."""
+    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(60)]
+    texts = [to_measured_text(space, x) for x in drawn]
+    networks = networks_of(space, drawn, texts, [{"count": float(row)} for row in range(60)], [{}] * 60)
+    networks = replace(networks, computed=[], genes=np.zeros((60, 1)))
+    sizes = log_sizes(texts)[:, 0]
+    labels = 50 + 10 * (sizes - sizes.mean()) / sizes.std()
+    process = GraphProcess(networks, np.zeros((60, 1)), name, texts[:12], labels[:12])
+    assert kendalltau(process.quantiles(texts[12:], np.zeros(1))[:, 0], labels[12:])[0] > 0.9
 
 
 def test_networks_of_the_same_graph_are_of_one_kind() -> None:
