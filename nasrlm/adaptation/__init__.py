@@ -24,14 +24,15 @@ A cost, or any objective if the texts are no networks:
 
 - ``averaged_process``: Gaussian processes on the checkpoint's predictions and on sizes and operators of the networks,
   averaged over the labels' noise, over their spread, and over what the new cost follows: one known objective, the
-  multiply-accumulates (MACs), in an unknown space also the number of operators, or nothing. For an unknown space
-  ``pool`` gives guesses a tenth of the variance, and sizes four times more.
-- ``group_process``, if the texts are networks: counts, predictions that are no guesses, MACs, and in an unknown space
-  the number of operators. The prediction is a weighted mean of both processes.
+  multiply-accumulates (MACs), the activations, in an unknown space also the number of operators, or nothing. For an
+  unknown space ``pool`` gives guesses a tenth of the variance, and sizes four times more.
+- ``group_process``, if the texts are networks: counts, predictions that are no guesses, and the same sizes. The
+  prediction is a weighted mean of both processes.
 - ``nasrlm.model.row_sum`` (30 labels or more, and more labels than rows that vary independently): the sum of what the
   rows of a text cost; a row is an operator with its attributes and place. The prediction moves towards the sum by a
   share that left-out labels decide; the sum is dropped if its share is below 0.1.
-- ``readout_fit``, in an unknown space: a slope along the logarithm of the MACs; the kernel machine learns the residual.
+- ``readout_fit``, in an unknown space: slopes along the logarithms of the MACs and activations; the kernel machine
+  learns the residual.
 - ``readout_fit.LeftOut``: scales intervals until 80 % of them contain a label that was left out of the fit.
 
 ``refine`` needs many labels of a known space, 20 of them in valid rows: it replaces costs that the decoder predicts by

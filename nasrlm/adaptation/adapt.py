@@ -179,10 +179,10 @@ def _share_of_networks(pool: Pool, count: int) -> float:
 
 def _process_of_networks(pool: Pool) -> GroupProcess:
     """Make a Gaussian process on counts of the networks' operators, and on two groups with linear kernels too:
-    predictions that are no guesses, and the networks' sizes, whose variances are as their ``size_shares``.
+    predictions that are no guesses, and the networks' sizes.
     """
     _, *groups = pool.text_features.numbers()  # without the encoder's states, which do not improve it
-    groups += [pool.learned, pool.sizes * np.sqrt(pool.size_shares)]
+    groups += [pool.learned, pool.sizes]
     return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
 
 

@@ -27,7 +27,6 @@ from nasrlm.text.counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 MACS = "macs@onnx"  # costs are expected to follow ``Pool.sizes`` in the direction in which they follow this
 NOISE = 0.03  # variance of a label's noise assumed when texts are chosen, in units of the variance of all labels
-FOLLOWED_SIZES = (1.0, 1.0, 0.25)  # how likely a cost is to follow MACs, activations, operators: see ``Pool.sizes``
 SIZES = 0.25  # variance of the networks' sizes, in units of the variance of the predictions
 # For a space from which nothing was learned (docs/log.md, 2026-11-27):
 SIZES_BESIDE_GUESSES = 1.0  # in place of SIZES
@@ -93,12 +92,6 @@ class Pool:
         """
         return standardised(self._operators[1] if self.guessed else self.log_sizes)
 
-    @property
-    def size_shares(self) -> FloatArray:
-        """(S,) prior probabilities that a cost follows each column of ``sizes``, given that it follows one of them."""
-        likely = np.array(FOLLOWED_SIZES[: self.sizes.shape[1]])
-        return np.asarray(likely / likely.sum())
-
     @cached_property
     def followed(self) -> FloatArray:
         """(N, M + S) quantities that a new cost may follow, standardised: the predictions, then ``sizes``."""
@@ -111,11 +104,11 @@ class Pool:
         All guesses together, which may be seventy, have the probability ``GUESSES_FOLLOWED``; all sizes together are as
         likely as one prediction that is no guess.
         """
-        num_guesses = len(self.guessed)
+        num_guesses, num_sizes = len(self.guessed), self.sizes.shape[1]
         of_guesses = GUESSES_FOLLOWED if num_guesses else 0.0
         of_each = (1 - of_guesses) / (len(self.objectives) - num_guesses + 1)
         of_predictions = np.where(self._is_guess, of_guesses / max(num_guesses, 1), of_each)
-        return np.concatenate([of_predictions, of_each * self.size_shares])
+        return np.concatenate([of_predictions, np.full(num_sizes, of_each / num_sizes)])
 
     @cached_property
     def inputs(self) -> FloatArray:
