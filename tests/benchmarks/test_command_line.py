@@ -127,7 +127,7 @@ def test_costs_of_an_unknown_space_are_judged(tmp_path: Path, monkeypatch: pytes
     found = unknown_spaces.measure(Config(path, folder))
     assert list(found) == ["latency_ms@raspi4", "latency_ms@unheard"]
     for of_cost in found.values():
-        assert list(of_cost) == ["macs", "operators", "4", "8"]
+        assert list(of_cost) == ["macs", "activations", "operators", "4", "8"]
         assert -1 <= of_cost["8"]["worst"] <= of_cost["8"]["mean"] <= 1
         assert 0 <= of_cost["8"]["coverage_80"] <= 1
     with pytest.raises(ValueError, match=r"expected costs of one space other than .*, got nasbench201"):
