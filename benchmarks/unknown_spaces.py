@@ -25,7 +25,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.metrics import coverage, rho_of
 from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
-from nasrlm.text.counts import operator_counts
+from nasrlm.text.counts import log_sizes
 from studies.tables.files import objective_columns, read_table
 from studies.tables.rows import only_space
 
@@ -67,7 +67,7 @@ def measure(config: Config) -> dict[str, Any]:
         train = rng.permutation(table.split("train", name))[:POOL]
         texts, tests = table.texts(train, measured=True), table.texts(test, measured=True)
         pool, truth = make_pool(checkpoint, texts, space=space), table.labels(name)[test]
-        totals = zip(("macs", "activations", "operators"), operator_counts(tests)[1].T, strict=True)
+        totals = zip(("macs", "activations", "operators"), log_sizes(tests).T, strict=True)
         of_cost: dict[str, Any] = {size: round(abs(rho_of(of_each, truth)), 3) for size, of_each in totals}
         for count in tqdm(LABELS, name):
             ranks, held = [], []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from nasrlm.text.truncation import TokenLimit, Truncation
@@ -110,12 +110,5 @@ class ModelConfig:
 
     def without_readouts(self) -> ModelConfig:
         """Return the config of the same model without readouts."""
-        return replace(
-            self,
-            num_readouts=0,
-            num_anchors=0,
-            num_graph_networks=0,
-            num_sum_rows=0,
-            reads_macs=False,
-            reads_activations=False,
-        )
+        none: dict[str, Any] = {field.name: field.default for field in fields(self) if field.name in OF_READOUTS}
+        return replace(self, **none)
