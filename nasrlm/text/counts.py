@@ -30,7 +30,7 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 from nasrlm.text.bodies import Body, Line
 from nasrlm.text.network import AS_EXECUTED, CalledBody, read_written_out
-from nasrlm.text.operator_graph import OperatorGraph
+from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph
 from nasrlm.text.remembered import remembered
 from nasrlm.text.row_counts import LARGEST, num_pixels, times_smaller
 
@@ -61,10 +61,17 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
     """
     counts = np.zeros((len(texts), NUM_COUNTS))
     for row, text in zip(counts, texts, strict=True):
-        for called in read_written_out(text):
-            row += _remembered_counts(called) if called.is_executed else _counts(called)
-    counts[:, -NUM_TOTALS:] = np.log1p(counts[:, -NUM_TOTALS:])
+        row[:] = _log_counts(*_read(text))
     return counts
+
+
+def counts_and_sizes(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Return the (N, C) ``text_counts`` and the (N, 3) ``log_sizes``, with each text read once."""
+    counts, sizes = np.zeros((len(texts), NUM_COUNTS)), np.zeros((len(texts), NUM_LOG_SIZES))
+    for row, text in enumerate(texts):
+        bodies, graph = _read(text)
+        counts[row], sizes[row] = _log_counts(bodies, graph), _log_sizes(bodies, graph)
+    return counts, sizes
 
 
 def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -90,9 +97,8 @@ def log_sizes(texts: Sequence[str]) -> FloatArray:
     """Return the (N, 3) logarithms of ``layer_sizes``; 0 for text that is not canonical ONNX."""
     sizes = np.zeros((len(texts), NUM_LOG_SIZES))
     for row, text in zip(sizes, texts, strict=True):
-        if bodies := read_written_out(text):
-            row[:] = layer_sizes(bodies[0].body, OperatorGraph.of(bodies[0].body))
-    return np.log1p(sizes)
+        row[:] = _log_sizes(*_read(text))
+    return sizes
 
 
 def layer_sizes(body: Body, graph: OperatorGraph) -> tuple[float, float, float]:
@@ -123,14 +129,40 @@ def _num_channels(line: Line, before: Sequence[float]) -> float:
     return min(sum(before) if line.op_type == "Concat" else max(before, default=1.0), LARGEST)
 
 
+def _read(text: str) -> tuple[Sequence[CalledBody], OperatorGraph]:
+    """Return the bodies of a text, none if it is not canonical ONNX, and the operators of the first one."""
+    bodies = read_written_out(text)
+    return bodies, OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS
+
+
+def _log_counts(bodies: Sequence[CalledBody], graph: OperatorGraph) -> FloatArray:
+    """Return the (C,) logarithms of counts of all bodies."""
+    counts = np.zeros(NUM_COUNTS)
+    if bodies:
+        counts += _counts(bodies[0], graph)
+    for called in bodies[1:]:
+        counts += _counts_of_other(called)
+    counts[-NUM_TOTALS:] = np.log1p(counts[-NUM_TOTALS:])
+    return counts
+
+
+def _log_sizes(bodies: Sequence[CalledBody], graph: OperatorGraph) -> FloatArray:
+    """Return the (3,) logarithms of ``layer_sizes``."""
+    return np.log1p(layer_sizes(bodies[0].body, graph) if bodies else np.zeros(NUM_LOG_SIZES))
+
+
 def _kind(called: CalledBody) -> str:
     return AS_EXECUTED if called.is_executed else ""
 
 
-def _counts(called: CalledBody) -> FloatArray:
+@lru_cache(maxsize=1024)  # a space's texts share most blocks
+def _counts_of_other(called: CalledBody) -> FloatArray:
+    return _counts(called, OperatorGraph.of(called.body))
+
+
+def _counts(called: CalledBody, graph: OperatorGraph) -> FloatArray:
     """Count a body: (C,), of which the last ``NUM_TOTALS`` are not yet logarithms."""
     body, kind = called.body, _kind(called)
-    graph = OperatorGraph.of(body)
     structures, rows, weights = [0.0] * NUM_STRUCTURES, [0.0] * NUM_ROWS, [0.0] * NUM_WEIGHTS
     for name, count in (walks(graph) + neighbours(graph)).items():
         place, sign = _hash(kind + name)
@@ -146,9 +178,6 @@ def _counts(called: CalledBody) -> FloatArray:
     of_places = np.zeros((2, NUM_PLACES)) if called.is_executed else _of_places(places(body, graph), num_weights)
     sizes = [*numbers.flatten(), *weights, sum(weights)]
     return np.concatenate([structures, rows, of_places.flatten(), sizes])
-
-
-_remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
 
 
 def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray:

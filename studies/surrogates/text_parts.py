@@ -17,7 +17,7 @@ from tqdm import tqdm
 from converters.engines import map_in_order, num_workers
 from nasrlm.arrays import FloatArray
 from nasrlm.model.readout import HASHED, NAMES
-from nasrlm.text.counts import NUM_LOG_SIZES, PARTS, log_sizes, text_counts
+from nasrlm.text.counts import NUM_LOG_SIZES, PARTS, counts_and_sizes
 from studies.surrogates.memory import digest_of
 
 # For each of PARTS, and for sizes; NAMES[0] are the encoder's states.
@@ -113,4 +113,5 @@ def _counted(texts: Sequence[str], progress: bool) -> list[_Counted]:
 
 
 def _count(texts: Sequence[str]) -> list[_Counted]:
-    return list(zip(text_counts(texts).astype(np.float16), log_sizes(texts), strict=True))
+    counts, sizes = counts_and_sizes(texts)
+    return list(zip(counts.astype(np.float16), sizes, strict=True))

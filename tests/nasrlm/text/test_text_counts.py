@@ -19,6 +19,8 @@ from nasrlm.text.counts import (
     NUM_ROWS,
     NUM_SIZES,
     NUM_STRUCTURES,
+    counts_and_sizes,
+    log_sizes,
     neighbours,
     paths,
     places,
@@ -155,6 +157,16 @@ def test_every_space_has_numbers_that_tell_its_networks_apart(name: str) -> None
 def test_other_texts_have_none() -> None:
     assert text_counts([]).shape == (0, NUM_COUNTS)
     assert not text_counts(["def f(x): return x", "Conv3\nPool\n", "<\n   ir_version: 13,\n"]).any()
+
+
+def test_counts_and_sizes_of_texts_read_once_are_the_same() -> None:
+    rng = np.random.default_rng(0)
+    texts = ["no network", *drawn_texts("nasbench201", 3, rng), *drawn_texts("mnasnet", 2, rng)]
+    counts, sizes = counts_and_sizes(texts)
+    np.testing.assert_array_equal(counts, text_counts(texts))
+    np.testing.assert_array_equal(sizes, log_sizes(texts))
+    assert (sizes[0] == 0).all()
+    assert (sizes[1:] > 0).all()
 
 
 def test_what_differs_in_attributes_alone_differs_in_rows_and_sizes() -> None:

@@ -9,7 +9,7 @@ from scipy.stats import kendalltau
 
 from converters import to_measured_text
 from nasrlm.arrays import FloatArray
-from nasrlm.text.counts import log_sizes, text_counts
+from nasrlm.text.counts import counts_and_sizes, log_sizes
 from spaces import get_space
 from studies.surrogates.text_parts import FARTHEST
 from studies.surrogates.text_process import TextGroups, TextProcess
@@ -74,11 +74,11 @@ def test_samples_are_joint_and_have_the_distributions_of_labels_without_noise(gr
 def test_each_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
 
-    def counts(texts: Sequence[str]) -> FloatArray:
+    def count(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         counted.extend(texts)
-        return text_counts(texts)
+        return counts_and_sizes(texts)
 
-    monkeypatch.setattr("studies.surrogates.text_parts.text_counts", counts)
+    monkeypatch.setattr("studies.surrogates.text_parts.counts_and_sizes", count)
     groups = TextGroups(nothing, TEXTS[:10])
     groups.of([*TEXTS[:5], TEXTS[10], TEXTS[10]])
     assert sorted(counted) == sorted({*TEXTS[:11]})
