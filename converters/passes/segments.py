@@ -20,7 +20,7 @@ def split_at_borders(
     Returns:
         Consecutive segments that together hold all nodes.
     """
-    constants = _constant_values(nodes, inputs)
+    constants = constant_values(nodes, inputs)
     nodes = _late(nodes, constants)  # a network that ignores its input is one segment
     last_read = last_readers(nodes, outputs)
     ends = [0] * (len(nodes) + 1)  # for each position, the number of crossing values whose last reader is there
@@ -54,10 +54,10 @@ def last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int
 
 def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Node]:
     """Move constants, and nodes that read only constants, to just before the first other node that reads them."""
-    return _late(nodes, _constant_values(nodes, inputs))
+    return _late(nodes, constant_values(nodes, inputs))
 
 
-def _constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
+def constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
     """Return the values that depend on no input."""
     if all(map(any, [node.inputs for node in nodes])):
         return set()  # every node reads something, so all depend on an input; the loop below takes three times as long

@@ -22,6 +22,7 @@ from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
 from converters.graph import Graph, Node, depth_of
 from converters.passes.executed import compiled_graph
+from converters.passes.segments import constant_values
 from nasrlm.arrays import FloatArray
 from nasrlm.text.counts import mixed_paths, neighbours, walks
 from nasrlm.text.operator_graph import PASSED, OperatorGraph
@@ -35,6 +36,7 @@ SIZES = ("params", "macs", "activations", "nodes", "depth")  # of the whole netw
 COUNT = "count "  # prefix of numbers of layers of a kind; " /" and the downsampling factor follow for a resolution
 BESIDE = "beside "  # prefix of an operator with one or two neighbours
 ROW = "row "  # prefix of an operator with all its attributes
+OF_CONSTANTS: Features = {"nodes": 1.0}  # of a network whose output does not depend on its input
 CHUNK = 32
 _CONV = "Conv"
 
@@ -81,7 +83,7 @@ def features_of(
         space: the search space.
         architectures: N architectures.
         compiled: use the graph that ``executed.compiled_graph`` leaves, in which isomorphic architectures may differ,
-            instead of the canonical graph.
+            instead of the canonical graph. Networks whose output does not depend on their input differ only in it.
         progress: show a bar on stderr.
     """
     name = space.format if compiled else space.architecture_key
@@ -173,8 +175,20 @@ def _standardised(rows: Sequence[Features], names: Sequence[str]) -> FloatArray:
 
 
 def _features(space: SearchSpace[A], compiled: bool, architectures: Sequence[A]) -> list[Features]:
-    reduce = compiled_graph if compiled else to_canonical_graph
-    return [graph_features(reduce(to_graph(space, architecture))) for architecture in architectures]
+    graphs = [to_graph(space, architecture) for architecture in architectures]
+    if compiled:
+        return [graph_features(compiled_graph(graph)) for graph in graphs]
+    return [_learnable_features(to_canonical_graph(graph)) for graph in graphs]
+
+
+def _learnable_features(canonical: Graph) -> Features:
+    """Return the features of a canonical graph; all graphs whose output ignores their input have the same ones.
+
+    NOTE: such networks are all as accurate as chance. With features of what computes their constant output, searches of
+    NAS-Bench-201 evaluated up to 20 of its 283 (docs/log.md, 2026-11-30).
+    """
+    constants = constant_values(canonical.nodes, canonical.inputs)
+    return OF_CONSTANTS if constants.issuperset(canonical.outputs) else graph_features(canonical)
 
 
 def node_label(node: Node) -> str:

@@ -9,6 +9,7 @@ from nasrlm.text.counts import LONGEST_WALK
 from spaces import get_space
 from studies.surrogates.features import (
     BESIDE,
+    OF_CONSTANTS,
     ROW,
     WALK,
     feature_groups,
@@ -93,6 +94,15 @@ def test_isomorphic_cells_have_equal_features_and_a_dead_network_has_some() -> N
     for row, key in enumerate(keys):
         assert (counted[row] == counted[0]) == (key == keys[0])
         assert counted[row]["nodes"] > 0
+
+
+def test_all_networks_that_ignore_their_input_have_the_same_features_unless_compiled() -> None:
+    space = get_space("nasbench201")
+    dead = [space.decode(genotype) for genotype in ((0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 3, 2), (1, 3, 3, 0, 0, 0))]
+    assert len({space.architecture_key(architecture) for architecture in dead}) > 1
+    assert features_of(space, dead) == [OF_CONSTANTS] * len(dead)
+    compiled = features_of(space, dead, compiled=True)
+    assert compiled[1]["macs"] > compiled[0]["macs"]
 
 
 @pytest.mark.parametrize("name", ["darts", "fbnet", "mnasnet", "nasbench_macro", "nasbench101", "ofa_mobilenetv3"])
