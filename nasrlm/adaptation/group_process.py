@@ -162,6 +162,16 @@ class GroupProcess:
         known = np.arange(len(self._rows))
         return both, np.arange(len(known), both.num_rows), known
 
+    def _explained(
+        self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the (N, n) prior covariances of rows with labelled ones, and (n, N) solved by the factor.
+
+        The squares of the latter are the part of the prior variances that the labels explain.
+        """
+        across = features.covariance(self._scales, rows, known)
+        return across, solve_triangular(self._factor, across.T, lower=True)
+
     def _drawn(
         self,
         features: _Features,
@@ -171,8 +181,7 @@ class GroupProcess:
         rng: np.random.Generator,
     ) -> FloatArray:
         """Return (N, S) joint posterior samples of (N,) rows; ``known`` are the (n,) places of the labelled rows."""
-        across = features.covariance(self._scales, rows, known)
-        explained = solve_triangular(self._factor, across.T, lower=True)
+        across, explained = self._explained(features, rows, known)
         values, vectors = eigh(features.covariance(self._scales, rows, rows) - explained.T @ explained)
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
         return np.asarray((across @ self._weights)[:, None] + drawn)
@@ -181,8 +190,7 @@ class GroupProcess:
         self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
     ) -> tuple[FloatArray, FloatArray]:
         """Return posterior means and deviations of (N,) rows; ``known`` are the (n,) places of the labelled rows."""
-        across = features.covariance(self._scales, rows, known)
-        explained = solve_triangular(self._factor, across.T, lower=True)
+        across, explained = self._explained(features, rows, known)
         left = features.variance(self._scales, rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(left, 0.0))
 
