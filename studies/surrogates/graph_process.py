@@ -1,9 +1,10 @@
 """Learn an objective that the predictor does not know, from results and features of graphs.
 
-All networks have to be known beforehand. A Gaussian process has groups of features: for accuracies those of the
-canonical graph, such as walks, which are the same for isomorphic architectures; for costs the predictions for the text,
-the genes, and sizes and operators of the graph that a compiler leaves; and for both what is counted in the text
-(``text_parts``). Networks with the same graph also share the part of a label that features do not explain.
+All networks have to be known beforehand. A Gaussian process has groups of features: for accuracies predictions of other
+accuracies, such as on another data set, and features of the canonical graph, such as walks, which are the same for
+isomorphic architectures; for costs predictions of all objectives, the genes, and sizes and operators of the graph that
+a compiler leaves; and for both what is counted in the text (``text_parts``). Networks with the same graph also share
+the part of a label that features do not explain.
 
 N networks or texts, S samples, F features of a group.
 """
@@ -139,7 +140,8 @@ class GraphProcess(LearnedObjective):
 
     Args:
         networks: all networks that may be predicted.
-        predictions: (N, F) standardised predictions for each.
+        predictions: (N, F) standardised predictions for each: of other accuracies of the same space for an accuracy,
+            if there are any, and of all objectives for a cost.
         name: name of the objective.
         texts: n texts with results.
         labels: (n,) results in own unit.
@@ -152,7 +154,8 @@ class GraphProcess(LearnedObjective):
         is_accuracy = Objective.parse(name).is_accuracy
         counted, of_sizes = networks.counted
         if is_accuracy:
-            groups, num_linear, kinds = [*networks.computed], 1, networks.computed_kinds
+            groups, num_linear = [predictions, *networks.computed], 1 + len(networks.computed[:1])
+            kinds = networks.computed_kinds
         else:
             groups, num_linear = [predictions, *networks.compiled, networks.genes], 3
             kinds = networks.compiled_kinds

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
 from nasrlm.arrays import FloatArray, standardised
+from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.all_architectures import MOST_LOOKED_AT, every_architecture
 from studies.config import SearchConfig
@@ -70,6 +71,20 @@ def every_network(
     return architectures, computed, features_of(space, architectures, compiled=True, progress=progress)
 
 
+class _Known(NamedTuple):
+    """All networks, with the standardised predictions that help to learn their objectives.
+
+    Attributes:
+        networks: the networks.
+        for_costs: (N, F) medians of all objectives; not logarithms, because costs add up.
+        for_accuracies: (N, F) medians of other accuracies, on scales of errors.
+    """
+
+    networks: Networks
+    for_costs: FloatArray
+    for_accuracies: FloatArray
+
+
 class ProcessAdapter(Generic[A]):
     """Converts a table of real results to a predictor that has learned from them.
 
@@ -109,15 +124,22 @@ class ProcessAdapter(Generic[A]):
         self._all_networks, self._progress = networks, progress
 
     @cached_property
-    def _networks(self) -> tuple[Networks, FloatArray]:
-        """All networks, and their (N, F) standardised predictions; not logarithms, because costs add up."""
+    def _networks(self) -> _Known:
         assert self._all_networks is not None, "only where they are known beforehand"
         architectures, computed, compiled = self._all_networks()
         self.to_text.write(architectures, progress=self._progress)
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled, progress=self._progress)
         said = self._memory.predict(texts, self._given.objectives, (0.5,)).median
-        return networks, standardised(said)
+        return _Known(networks, standardised(said), self._predicted_accuracies(texts))
+
+    def _predicted_accuracies(self, texts: Sequence[str]) -> FloatArray:
+        """Return the (N, F) predictions of accuracies that were learned from networks of this space; F may be 0."""
+        names = [name for name in self._given.objectives if Objective.parse(name).is_accuracy]
+        guessed = guessed_objectives(self._given, self.space, names)
+        if not (known := [name for name in names if name not in guessed]):
+            return np.empty((len(texts), 0))
+        return PredictorFeatures(self._memory, known, texts).of(texts)
 
     @cached_property
     def _pool(self) -> list[str]:
@@ -149,7 +171,9 @@ class ProcessAdapter(Generic[A]):
             if is_known:
                 processes[name] = ResidualProcess.fit(self._features, name, *results)
             elif by_graphs:
-                processes[name] = GraphProcess(*self._networks, name, *results)
+                networks, costs, accuracies = self._networks
+                predictions = accuracies if Objective.parse(name).is_accuracy else costs
+                processes[name] = GraphProcess(networks, predictions, name, *results)
             else:
                 processes[name] = TextProcess(self._groups, name, *results)
         return CorrectedPredictor(self._predictor, processes)

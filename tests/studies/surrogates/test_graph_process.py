@@ -1,6 +1,8 @@
 """Networks that are all known: objectives that the predictor lacks are learned from what these are made of."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 from scipy.stats import kendalltau
 
 from converters import to_measured_text
+from nasrlm.arrays import FloatArray
+from nasrlm.prediction import Prediction
 from nasrlm.text.counts import log_sizes
 from spaces import get_space
 from studies.surrogates.graph_process import GraphProcess, Networks, graph_scale, networks_of
@@ -158,6 +162,32 @@ def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
     learned = adapter(toy_table()[:25])
     assert kendalltau(learned.predict(TEXTS, OBJECTIVES[:1], (0.1, 0.5, 0.9)).median[:, 0], TRUE[:, 0])[0] > 0.6
     assert learned.sample(TEXTS[:2], OBJECTIVES, 3, seed=0).shape == (2, 3, 3)
+
+
+class OtherAccuracy:
+    """Knows an accuracy on another data set, which ranks networks alike."""
+
+    objectives = ("accuracy@other",)
+
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
+        assert tuple(objectives) == self.objectives
+        alike = ToyPredictor(sigma=0.1).predict(texts, OBJECTIVES[:1], quantiles)
+        return replace(alike, objectives=self.objectives)
+
+    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
+        raise AssertionError("not needed to learn")
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+def test_an_accuracy_goes_by_others_that_the_predictor_knows_of_the_space(guessed: bool) -> None:
+    predictor = OtherAccuracy()
+    unknown = frozenset(predictor.objectives if guessed else ())
+    predictor.checkpoint = SimpleNamespace(guessed_of=lambda space: unknown)  # type: ignore[attr-defined]
+    telling_nothing = [{"count": float(number)} for number in np.random.default_rng(0).permutation(len(ROWS))]
+    networks = mock.Mock(return_value=(ROWS, telling_nothing, telling_nothing))
+    adapter = ProcessAdapter(SPACE, predictor, OBJECTIVES[:1], to_text=SPACE.format, networks=networks)
+    found = adapter(toy_table()[:25]).predict(TEXTS, OBJECTIVES[:1], (0.5,)).median[:, 0]
+    assert (kendalltau(found, TRUE[:, 0])[0] > 0.8) == (not guessed)
 
 
 def test_a_network_that_was_not_named_is_refused() -> None:
