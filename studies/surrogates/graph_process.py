@@ -134,9 +134,11 @@ def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
 class GraphProcess(LearnedObjective):
     """An objective learned from features of graphs.
 
-    NOTE: a cost that differs from what all others lead to expect is hardly followed. One in 25 energies of
+    NOTE: a result that differs from what all others lead to expect is hardly followed. One in 25 energies of
     NAS-Bench-201 is more than a tenth larger than those of other networks with the same graph, some by half. A search
-    that met such a one first never measured the others, which were on the front (docs/log.md, 2026-11-29).
+    that met such a one first never measured the others, which were on the front (docs/log.md, 2026-11-29). Likewise,
+    one that met a chain of convolutions that had hardly learned anything never tried the best networks, which are as
+    large (2026-11-30).
 
     Args:
         networks: all networks that may be predicted.
@@ -151,9 +153,8 @@ class GraphProcess(LearnedObjective):
         self, networks: Networks, predictions: FloatArray, name: str, texts: Sequence[str], labels: FloatArray
     ) -> None:
         self._networks, self.scale = networks, graph_scale(name, labels)
-        is_accuracy = Objective.parse(name).is_accuracy
         counted, of_sizes = networks.counted
-        if is_accuracy:
+        if Objective.parse(name).is_accuracy:
             groups, num_linear = [predictions, *networks.computed], 1 + len(networks.computed[:1])
             kinds = networks.computed_kinds
         else:
@@ -161,7 +162,7 @@ class GraphProcess(LearnedObjective):
             kinds = networks.compiled_kinds
         linear = [*range(num_linear), *[len(groups) + place for place in of_sizes]]
         process = GroupProcess([*groups, *counted], linear=linear, kinds=kinds)
-        self._process = process.fit(networks.rows(texts), labels, self.scale, robust=not is_accuracy)
+        self._process = process.fit(networks.rows(texts), labels, self.scale, robust=True)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
