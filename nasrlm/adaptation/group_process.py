@@ -62,7 +62,7 @@ class GroupProcess:
         labels: FloatArray,
         scale: LabelScale | None = None,
         *,
-        robust: bool = False,
+        trusted: float = np.inf,
     ) -> GroupProcess:
         """Learn from labels; scales maximise the marginal likelihood.
 
@@ -70,8 +70,9 @@ class GroupProcess:
             rows: (n,) indices of the labelled rows.
             labels: (n,) of these rows.
             scale: on which labels are learned; normal scores of their ranks if None.
-            robust: whether each score has further noise, as large as its difference from what all others lead to
-                expect, so that outliers are hardly followed. Scales are fitted without it.
+            trusted: number of standard deviations by which a score may differ from what all others lead to expect. If
+                it differs more, the rest of its squared difference is the variance of further noise, so that outliers
+                are hardly followed. Scales are fitted without this noise.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -88,8 +89,9 @@ class GroupProcess:
         covariance, diagonal = self.covariance(rows, rows), np.diag_indices(len(rows))
         covariance[diagonal] += self.noise
         self._learn(covariance, targets)
-        if robust:
-            covariance[diagonal] += self.left_out() ** 2
+        if np.isfinite(trusted):
+            expected = trusted**2 / inverse_diagonal(self._factor)
+            covariance[diagonal] += np.maximum(self.left_out() ** 2 - expected, 0.0)
             self._learn(covariance, targets)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self

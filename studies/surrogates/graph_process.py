@@ -28,6 +28,9 @@ from studies.surrogates.text_parts import TextParts
 
 A = TypeVar("A", bound=Hashable)
 
+# Standard deviations by which a result may differ from what all others lead to expect before it is doubted. Accuracies
+# differ more than costs anyway; with 0 for them, intervals are so wide that the gate prunes half as many networks.
+TRUSTED_ACCURACY, TRUSTED_COST = 2.0, 0.0
 ACCURACY_MARGIN = 5.0  # percentage points by which an accuracy may lie below the lowest known one
 
 
@@ -156,13 +159,13 @@ class GraphProcess(LearnedObjective):
         counted, of_sizes = networks.counted
         if Objective.parse(name).is_accuracy:
             groups, num_linear = [predictions, *networks.computed], 1 + len(networks.computed[:1])
-            kinds = networks.computed_kinds
+            kinds, trusted = networks.computed_kinds, TRUSTED_ACCURACY
         else:
             groups, num_linear = [predictions, *networks.compiled, networks.genes], 3
-            kinds = networks.compiled_kinds
+            kinds, trusted = networks.compiled_kinds, TRUSTED_COST
         linear = [*range(num_linear), *[len(groups) + place for place in of_sizes]]
         process = GroupProcess([*groups, *counted], linear=linear, kinds=kinds)
-        self._process = process.fit(networks.rows(texts), labels, self.scale, robust=True)
+        self._process = process.fit(networks.rows(texts), labels, self.scale, trusted=trusted)
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -95,15 +95,28 @@ def test_outliers_are_hardly_followed_on_request() -> None:
     kinds, labels = np.arange(60) // 2, x @ [2.0, 1.0]
     seen, scale = np.arange(0, 60, 2), Standardised(0.0, 2.0)
     labels[0] += 6.0  # but not its twin's, and both are of one kind
-    follows, doubts = (
-        GroupProcess([x], linear=(0,), kinds=kinds).fit(seen, labels[seen], scale, robust=robust)
-        for robust in (False, True)
+    follows, doubts, doubts_beyond = (
+        GroupProcess([x], linear=(0,), kinds=kinds).fit(seen, labels[seen], scale, trusted=trusted)
+        for trusted in (np.inf, 0.0, 2.0)
     )
     places = np.array([0, *range(3, 60, 2)])
     expected = np.array([x[0] @ [2.0, 1.0], *labels[3::2]])
-    errors = [np.abs(process.expect(places) - expected) for process in (follows, doubts)]
-    assert errors[1][0] < 0.5 * errors[0][0]
-    assert errors[1][1:].mean() < errors[0][1:].mean()
+    errors = [np.abs(process.expect(places) - expected) for process in (follows, doubts, doubts_beyond)]
+    for of_doubting in errors[1:]:
+        assert of_doubting[0] < 0.5 * errors[0][0]
+        assert of_doubting[1:].mean() < errors[0][1:].mean()
+
+
+def test_what_differs_as_much_as_is_to_be_expected_is_trusted() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2))
+    labels = x @ [2.0, 1.0] + rng.normal(scale=0.5, size=40)
+    plain, doubts, trusts = (
+        GroupProcess([x]).fit(np.arange(30), labels[:30], trusted=trusted).predict(np.arange(30, 40))
+        for trusted in (np.inf, 0.0, 4.0)
+    )
+    np.testing.assert_array_equal(trusts, plain)
+    assert (doubts[1] > plain[1]).all()
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
