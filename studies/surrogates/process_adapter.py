@@ -135,11 +135,10 @@ class ProcessAdapter(Generic[A]):
 
     def _predicted_accuracies(self, texts: Sequence[str]) -> FloatArray:
         """Return the (N, F) predictions of accuracies that were learned from networks of this space; F may be 0."""
-        names = [name for name in self._given.objectives if Objective.parse(name).is_accuracy]
+        names = self._given.objectives
         guessed = guessed_objectives(self._given, self.space, names)
-        if not (known := [name for name in names if name not in guessed]):
-            return np.empty((len(texts), 0))
-        return PredictorFeatures(self._memory, known, texts).of(texts)
+        known = [name for name in names if Objective.parse(name).is_accuracy and name not in guessed]
+        return PredictorFeatures(self._memory, known, texts).of(texts) if known else np.empty((len(texts), 0))
 
     @cached_property
     def _pool(self) -> list[str]:
