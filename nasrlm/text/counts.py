@@ -201,7 +201,8 @@ def walks(graph: OperatorGraph) -> Counts:
             longer = [{walk + step: count for walk, count in counts.items()} for counts in reached]
             reached = [{label: 1}, *longer[:-1]]
             for counts in (reached[0], *longer):
-                total.update(counts)
+                for walk, count in counts.items():
+                    total[walk] = total.get(walk, 0) + count
         if len(total) > MOST_WALKS:
             return Counter()
         ending.append(reached)

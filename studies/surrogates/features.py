@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from math import prod
 from typing import TypeVar
@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
-from converters.graph import Graph, Node, depth_of
+from converters.graph import Attributes, Graph, Node, depth_of
 from converters.passes.executed import compiled_graph
 from converters.passes.segments import constant_values
 from nasrlm.arrays import FloatArray
@@ -38,6 +38,7 @@ BESIDE = "beside "  # prefix of an operator with one or two neighbours
 ROW = "row "  # prefix of an operator with all its attributes
 OF_CONSTANTS: Features = {"nodes": 1.0}  # of a network whose output does not depend on its input
 CHUNK = 32
+REMEMBERED = 4096  # kinds of operators whose labels are remembered
 _CONV = "Conv"
 
 
@@ -196,21 +197,27 @@ def node_label(node: Node) -> str:
 
     Suffixes s, g and d mark strides, groups and dilations above 1. Scaling by zero is a ``Zero``.
     """
-    if node.attribute("factor") == 0.0:
+    return _label(node.op_type, node.attributes)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _label(op_type: str, attributes: Attributes) -> str:
+    given = dict(attributes)
+    if given.get("factor") == 0.0:
         return "Zero"
-    op_type = node.op_type.rpartition(".")[2].removesuffix("Bias")
-    weight, kernel = node.attribute("weight_shape"), node.attribute("kernel_shape")
+    label = op_type.rpartition(".")[2].removesuffix("Bias")
+    weight, kernel = given.get("weight_shape"), given.get("kernel_shape")
     size = ""
-    if op_type == _CONV and isinstance(weight, tuple):
+    if label == _CONV and isinstance(weight, tuple):
         size = "x".join(map(str, weight[2:]))
     elif isinstance(kernel, tuple):
         size = str(kernel[0])
     marks = "".join(
         mark
         for mark, name in (("s", "strides"), ("g", "group"), ("d", "dilations"))
-        if _largest(node.attribute(name, 1)) > 1
+        if _largest(given.get(name, 1)) > 1
     )
-    return op_type + size + marks
+    return label + size + marks
 
 
 def _largest(value: object) -> int:
@@ -220,17 +227,21 @@ def _largest(value: object) -> int:
 def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
     counts: Counter[str] = Counter(nodes=len(graph.nodes))
     width = graph.shapes[graph.inputs[0]][-1]
-    for node, label in zip(graph.nodes, labels, strict=True):
-        shape = graph.shapes.get(node.outputs[0], ())
+    layers = (
+        (label, graph.shapes.get(node.outputs[0], ()), node.attribute("weight_shape"))
+        for node, label in zip(graph.nodes, labels, strict=True)
+    )
+    for (label, shape, weight), times in Counter(layers).items():
         place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
-        counts["activations"] += prod(shape)
-        counts.update({COUNT + label: 1, COUNT + place: 1})  # one name if there is no resolution
-        weight = node.attribute("weight_shape")
+        counts["activations"] += times * prod(shape)
+        for name in {label, place}:  # one name if there is no resolution
+            counts[COUNT + name] += times
         if isinstance(weight, tuple) and len(weight) > 1:
-            macs, params = prod(shape) * prod(map(int, weight[1:])), prod(map(int, weight))
-            counts.update({"macs": macs, "params": params, f"macs {label}": macs, f"params {label}": params})
-            if place != label:
-                counts[f"macs {place}"] += macs
+            macs, params = times * prod(shape) * prod(map(int, weight[1:])), times * prod(map(int, weight))
+            for name in ("params", f"params {label}"):
+                counts[name] += params
+            for name in {"macs", f"macs {label}", f"macs {place}"}:
+                counts[name] += macs
     return {**counts, "depth": float(depth_of(graph.nodes))}
 
 
@@ -264,5 +275,8 @@ def _named(kind: str, counts: Mapping[str, int]) -> dict[str, float]:
 
 def _rows(graph: Graph) -> dict[str, float]:
     """Return how often each operator occurs with the same attributes."""
-    rows = (" ".join([node.op_type, *(f"{name}={value}" for name, value in node.attributes)]) for node in graph.nodes)
-    return _named(ROW, Counter(rows))
+    times = Counter((node.op_type, node.attributes) for node in graph.nodes)
+    rows: Counter[str] = Counter()
+    for (op_type, attributes), number in times.items():
+        rows[" ".join([op_type, *(f"{name}={value}" for name, value in attributes)])] += number
+    return _named(ROW, rows)
