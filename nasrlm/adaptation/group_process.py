@@ -63,6 +63,7 @@ class GroupProcess:
         scale: LabelScale | None = None,
         *,
         trusted: float = np.inf,
+        prior: float = PRIOR,
     ) -> GroupProcess:
         """Learn from labels; scales maximise the marginal likelihood.
 
@@ -73,6 +74,7 @@ class GroupProcess:
             trusted: number of standard deviations by which a score may differ from what all others lead to expect. If
                 it differs more, the rest of its squared difference is the variance of further noise, so that outliers
                 are hardly followed. Scales are fitted without this noise.
+            prior: strength of the pull of all log scales to their starting values.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -84,7 +86,7 @@ class GroupProcess:
         self.scale: LabelScale = NormalScores.of(labels) if scale is None else scale
         targets = self.scale.forward(labels)
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
-        self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
+        self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some], prior)
         self._rows = rows
         covariance, diagonal = self.covariance(rows, rows), np.diag_indices(len(rows))
         covariance[diagonal] += self.noise
@@ -298,7 +300,7 @@ class _Likeness:
         return [*self.products, *([] if self.same is None else [self.same])]
 
 
-def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
+def _fit_scales(likeness: _Likeness, targets: FloatArray, prior: float) -> _Scales:
     """Fit the scales by the marginal likelihood of the targets, with a prior around the starting values."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
     start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
@@ -315,8 +317,8 @@ def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
         left = _inverse(factor) - np.outer(weights, weights)
         along = [float(np.vdot(left, slope)) for slope in _slopes(kernels, decays)]
         along.append(np.exp(logs[-1]) * left.trace())
-        value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((logs - start) ** 2).sum()
-        return float(value), 0.5 * np.array(along) + 2 * PRIOR * (logs - start)
+        value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + prior * ((logs - start) ** 2).sum()
+        return float(value), 0.5 * np.array(along) + 2 * prior * (logs - start)
 
     bounds = [_BOUNDS] * len(start)
     found: FloatArray = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x

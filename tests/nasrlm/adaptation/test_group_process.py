@@ -119,6 +119,15 @@ def test_what_differs_as_much_as_is_to_be_expected_is_trusted() -> None:
     assert (doubts[1] > plain[1]).all()
 
 
+def test_a_stronger_prior_keeps_scales_near_their_starting_values() -> None:
+    x = np.linspace(-3, 3, 60)[:, None]
+    fitted, nearer, kept = (
+        GroupProcess([x]).fit(np.arange(60), np.sin(6 * x[:, 0]), prior=prior).kernels[0] for prior in (0.01, 1.0, 1e6)
+    )
+    np.testing.assert_allclose(kept, [0.5, 1.0], rtol=1e-3)
+    assert fitted[1] < nearer[1] < kept[1]
+
+
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected \(N, F\) features of the same N rows, got \(3, 1\), \(2, 1\)\."):
         GroupProcess([np.zeros((3, 1)), np.zeros((2, 1))])
