@@ -32,8 +32,9 @@ def to_pinned_opset(model: ModelProto) -> ModelProto:
     if _opset(model) != OPSET:
         _refuse_old_hardmax(model)
         with one_line_errors(f"expected a model that converts to opset {OPSET}"):
-            # Some conversions depend on shapes.
-            model = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(model), OPSET)
+            # Some conversions depend on shapes, which onnx infers of few operators before opset 6.
+            for opset in (6, OPSET) if _opset(model) < 6 else (OPSET,):
+                model = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(model), opset)
     for node in model.graph.node:
         if not resized.isdisjoint(node.output):
             node.input[1] = ""  # the regions, which the conversion invents

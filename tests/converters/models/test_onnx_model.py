@@ -16,6 +16,12 @@ def test_every_opset_gives_the_same_text(opset):
     assert model_to_onnx_text(conv_relu(opset)) == model_to_onnx_text(conv_relu(20))
 
 
+def test_shapes_behind_operators_of_the_first_opsets_are_known():
+    graph = "(float[1,4,8,8] x) => (float[1,4,8,8] y) { r = Relu (x)  c = Conv (r, w)  e = Elu (c)  y = Add (e, x) }"
+    texts = [model_to_onnx_text(model(graph, tensor("w", 4, 4, 1, 1), opset=opset)) for opset in range(1, 9)]
+    assert len({*texts}) == 1
+
+
 def test_nodes_may_be_in_any_order():
     proto, plain = conv_relu(), model_to_onnx_text(conv_relu())
     nodes = list(proto.graph.node)[::-1]
