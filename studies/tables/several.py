@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from spaces.registry import full_name
 from spaces.shown import first_lines
+from studies.tables.files import label_columns
 from studies.tables.rows import read_rows, require_labels, row_names, splits_of
 
 
@@ -21,11 +23,22 @@ def rows_to_learn_from(tables: Sequence[Path], space: str | None, labels: Sequen
 def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequence[str]) -> pd.DataFrame:
     """Return the rows of all tables outside the test split, indexed by table number and row number.
 
+    Warns:
+        UserWarning: a table has labels, but none of these objectives.
+
     Raises:
         ValueError: a table cannot be read, or none has the labels.
     """
     frames = rows_to_learn_from(tables, space, objectives)
     require_labels(frames, tables, objectives)
+    for frame, table in zip(frames, tables, strict=True):
+        others = [name for name in label_columns(frame) if "@" in name]
+        if others and not any(name in frame for name in objectives):
+            warnings.warn(
+                f"{table}: expected a column {' or '.join(objectives)}, got labels {', '.join(others)}. Its networks "
+                "are read without labels.",
+                stacklevel=3,
+            )
     rows = pd.concat(frames, keys=range(len(frames)), names=["table", "row"])
     if "space" not in rows:
         return rows

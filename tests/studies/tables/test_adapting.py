@@ -50,6 +50,20 @@ def test_tables_are_learned_from(tmp_path: Path) -> None:
     assert judged["mae"] == pytest.approx(np.abs(answers.median[:, 0] - adapted.others[NEW]).mean())
 
 
+def test_a_table_with_labels_of_none_of_the_objectives_is_told(tmp_path: Path) -> None:
+    table = architecture_table(40).drop_duplicates("architecture")[["space", "architecture"]]
+    parts = {"ten": table[:10].assign(**{NEW: np.arange(1.0, 11.0)}), "bare": table[10:14].assign(params=5)}
+    parts["other"] = table[14:20].assign(**{NEW.upper(): 1.0})
+    for name, part in parts.items():
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+    config = AdaptConfig([tmp_path / f"{name}.csv" for name in parts], [NEW], samples=None, pool=10)
+    with pytest.warns(UserWarning, match=f"expected a column {NEW}, got labels") as told:
+        adapted = adapt_to_tables(network_checkpoint(), config)
+    assert len(adapted.learned) == 10
+    (message,) = (str(each.message) for each in told if "column" in str(each.message))
+    assert message.startswith(str(tmp_path / "other.csv"))
+
+
 @pytest.mark.parametrize("samples", [6, None])
 def test_labels_of_the_test_split_teach_nothing(tmp_path: Path, samples: int | None) -> None:
     table = architecture_table(40).assign(**{NEW: np.linspace(1.0, 9.0, 40)})
