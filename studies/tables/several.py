@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from converters.tables.counts import COUNTS
 from spaces.registry import full_name
-from spaces.shown import first_lines
+from spaces.shown import cut, first_lines
 from studies.tables.files import label_columns
 from studies.tables.rows import read_rows, require_labels, row_names, splits_of
 
@@ -32,11 +33,11 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
     frames = rows_to_learn_from(tables, space, objectives)
     require_labels(frames, tables, objectives)
     for frame, table in zip(frames, tables, strict=True):
-        others = [name for name in label_columns(frame) if "@" in name]
+        others = [name for name in label_columns(frame) if "@" in name and name not in COUNTS]
         if others and not any(name in frame for name in objectives):
             warnings.warn(
-                f"{table}: expected a column {' or '.join(objectives)}, got labels {', '.join(others)}. Its networks "
-                "are read without labels.",
+                f"{table}: expected a column {' or '.join(objectives)}, got labels {cut(', '.join(others))}. Its "
+                "networks are read without labels.",
                 stacklevel=3,
             )
     rows = pd.concat(frames, keys=range(len(frames)), names=["table", "row"])

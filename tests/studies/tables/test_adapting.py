@@ -52,7 +52,10 @@ def test_tables_are_learned_from(tmp_path: Path) -> None:
 
 def test_a_table_with_labels_of_none_of_the_objectives_is_told(tmp_path: Path) -> None:
     table = architecture_table(40).drop_duplicates("architecture")[["space", "architecture"]]
-    parts = {"ten": table[:10].assign(**{NEW: np.arange(1.0, 11.0)}), "bare": table[10:14].assign(params=5)}
+    parts = {
+        "ten": table[:10].assign(**{NEW: np.arange(1.0, 11.0)}),
+        "bare": table[10:14].assign(**{"params": 5, "macs@onnx": 6}),
+    }
     parts["other"] = table[14:20].assign(**{NEW.upper(): 1.0})
     for name, part in parts.items():
         part.to_csv(tmp_path / f"{name}.csv", index=False)
