@@ -92,8 +92,8 @@ class GroupProcess:
         covariance[diagonal] += self.noise
         self._learn(covariance, targets)
         if np.isfinite(trusted):
-            expected = trusted**2 / inverse_diagonal(self._factor)
-            covariance[diagonal] += np.maximum(self.left_out() ** 2 - expected, 0.0)
+            tolerated = trusted**2 / inverse_diagonal(self._factor)
+            covariance[diagonal] += np.maximum(self.left_out() ** 2 - tolerated, 0.0)
             self._learn(covariance, targets)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self

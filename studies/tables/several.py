@@ -32,14 +32,7 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
     """
     frames = rows_to_learn_from(tables, space, objectives)
     require_labels(frames, tables, objectives)
-    for frame, table in zip(frames, tables, strict=True):
-        others = [name for name in label_columns(frame) if "@" in name and name not in COUNTS]
-        if others and not any(name in frame for name in objectives):
-            warnings.warn(
-                f"{table}: expected a column {' or '.join(objectives)}, got labels {cut(', '.join(others))}. Its "
-                "networks are read without labels.",
-                stacklevel=3,
-            )
+    _warn_of_other_labels(frames, tables, objectives)
     rows = pd.concat(frames, keys=range(len(frames)), names=["table", "row"])
     if "space" not in rows:
         return rows
@@ -48,6 +41,18 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
         name: spelled.setdefault(full_name(name), name) for name in rows["space"].unique() if isinstance(name, str)
     }
     return rows.assign(space=rows["space"].replace(names))
+
+
+def _warn_of_other_labels(frames: Sequence[pd.DataFrame], tables: Sequence[Path], objectives: Sequence[str]) -> None:
+    """Warn of tables that have labels, but none of the objectives; counts, which ``nasrlm stats`` adds, are none."""
+    for frame, table in zip(frames, tables, strict=True):
+        others = [name for name in label_columns(frame) if "@" in name and name not in COUNTS]
+        if others and not any(name in frame for name in objectives):
+            warnings.warn(
+                f"{table}: expected a column {' or '.join(objectives)}, got labels {cut(', '.join(others))}. Its "
+                "networks are read without labels.",
+                stacklevel=4,
+            )
 
 
 def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFrame], list[Path]]:
