@@ -73,7 +73,7 @@ def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
     words = [f"predictions for {', '.join(others)} may be unreliable{but}" for but, others in alike.items()]
     if TEXT_SPACE in buts:
         unlike = f"predictions for networks of other spaces may be unreliable{buts[TEXT_SPACE]}"
-        words.append(f"{unlike} (if yours is from a learned space, name it with --space)")
+        words.append(f"{unlike} (if yours is from a learned space, name that space)")
     return words
 
 

@@ -324,7 +324,7 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
     assert told == (
         "the checkpoint learned only from mine/space.py:Mine, other; predictions for darts, fbnet may be unreliable; "
-        "predictions for networks of other spaces may be unreliable (if yours is from a learned space, name it with "
-        "--space); predictions of latency_ms@new for nasbench201 may be unreliable, because they were learned from "
+        "predictions for networks of other spaces may be unreliable (if yours is from a learned space, name that "
+        "space); predictions of latency_ms@new for nasbench201 may be unreliable, because they were learned from "
         "other spaces."
     )
