@@ -6,11 +6,11 @@ import os
 import platform
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -32,6 +32,7 @@ FED: dict[str, np.dtype[Any]] = {  # element type of an input, by onnxruntime's 
     **{f"tensor({name})": np.dtype(name) for name in ("float16", "bool", "int8", "int16", "int32", "int64")},
     **{f"tensor({name})": np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
 }
+T = TypeVar("T")
 FATAL_ONLY = 4  # onnxruntime's log level; errors that it raises need not be logged too
 
 
@@ -60,6 +61,21 @@ class MeasuringInterruptedError(KeyboardInterrupt):
     def __init__(self, latencies: Sequence[Latency | None]) -> None:
         super().__init__()
         self.latencies = latencies
+
+
+class NotAllMeasuredError(OnnxTextError):
+    """ONNX Runtime cannot run some of N texts; the others are measured.
+
+    Attributes:
+        latencies: N latencies; None for a text that cannot be run.
+        reasons: why it cannot, by the index of the text; each names the text.
+    """
+
+    def __init__(self, latencies: Sequence[Latency | None], reasons: Mapping[int, str]) -> None:
+        share = f" {len(reasons):,} of {len(latencies):,} texts cannot be run." if len(latencies) > 1 else ""
+        super().__init__(f"{next(iter(reasons.values()))}{share}")
+        self.latencies = latencies
+        self.reasons = reasons
 
 
 def measure_latencies(
@@ -97,8 +113,7 @@ def measure_latencies(
     Raises:
         ValueError: ``onnx_texts`` is no list of texts; there are not as many names; or ``threads`` or ``repeats`` is
             below 1, ``warmup`` or ``seed`` below 0, or one of them no whole number.
-        OnnxTextError: a text is no valid model or ONNX Runtime cannot run it. With at most MAX_LOADED texts this is
-            raised before anything is timed.
+        NotAllMeasuredError: a text is no valid model, or ONNX Runtime cannot run it; it holds the others' latencies.
         MeasuringInterruptedError: after Ctrl-C; it holds the latencies measured until then.
 
     Cost: ``2 * repeats`` inferences and about 40 ms of loading for each model; if there are more than MAX_LOADED,
@@ -115,20 +130,23 @@ def measure_latencies(
     names = [f"text {index} of {len(onnx_texts)}" for index in range(len(onnx_texts))] if names is None else list(names)
     if len(names) != len(onnx_texts):
         raise ValueError(f"measure_latencies: expected {len(onnx_texts)} names, one per text, got {len(names)}.")
-    models = [_serialised(text, name) for text, name in zip(onnx_texts, names, strict=True)]
     rng = np.random.default_rng(seed)
-    times_ms: list[list[float]] = [[] for _ in models]
+    times_ms: list[list[float]] = [[] for _ in onnx_texts]
+    reasons = dict[int, str]()
+    models = _made(lambda index: _serialised(onnx_texts[index], names[index]), range(len(onnx_texts)), reasons)
     try:
-        with tqdm(total=len(models) * repeats, desc="measure", unit="run", disable=not progress) as bar:
-            for visit_repeats, group in _visits(len(models), repeats, rng):
-                loaded = {index: _LoadedModel(models[index], names[index], threads, warmup, seed) for index in group}
+        with tqdm(total=len(onnx_texts) * repeats, desc="measure", unit="run", disable=not progress) as bar:
+            for visit_repeats, group in _visits(len(onnx_texts), repeats, rng):
+                loaded = _made(lambda x: _LoadedModel(models[x], names[x], threads, warmup, seed), group, reasons)
                 for _ in range(visit_repeats):
-                    for index in rng.permutation(group).tolist():
+                    for index in rng.permutation(list(loaded)).tolist():
                         times_ms[index].append(loaded[index].run_ms())
                     bar.update(len(group))
                 del loaded  # before the next group comes into memory
     except KeyboardInterrupt as e:
         raise MeasuringInterruptedError([_latency(times) if times else None for times in times_ms]) from e
+    if reasons:
+        raise NotAllMeasuredError([_latency(times) if times else None for times in times_ms], reasons)
     return [_latency(times) for times in times_ms]
 
 
@@ -172,6 +190,18 @@ def _serialised(onnx_text: str, where: str) -> bytes:
         return bytes(to_model(onnx_text).SerializeToString())
     except OnnxTextError as e:
         raise OnnxTextError(f"{e} in {where}.") from e
+
+
+def _made(make: Callable[[int], T], indices: Iterable[int], reasons: dict[int, str]) -> dict[int, T]:
+    """Return what ``make`` returns for each index that has no reason yet; one that fails gets a reason instead."""
+    made = dict[int, T]()
+    for index in indices:
+        if index not in reasons:
+            try:
+                made[index] = make(index)
+            except OnnxTextError as e:
+                reasons[index] = str(e)
+    return made
 
 
 def _visits(num_models: int, repeats: int, rng: np.random.Generator) -> list[tuple[int, list[int]]]:

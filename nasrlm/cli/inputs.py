@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,17 @@ class Inputs:
         """Return the notation of each network; "" for one that was given as a text."""
         has_notation = [isinstance(row.get("architecture"), str) and not row.get("text") for row in self.rows]
         return [name if has else "" for name, has in zip(self.names, has_notation, strict=True)]
+
+    def at(self, indices: Sequence[int]) -> Inputs:
+        """Return some of the networks."""
+        return replace(
+            self,
+            names=[self.names[index] for index in indices],
+            texts=[self.texts[index] for index in indices],
+            spaces=[self.spaces[index] for index in indices],
+            rows=[self.rows[index] for index in indices],
+            numbers=[self.numbers[index] for index in indices] if self.numbers else (),
+        )
 
 
 def read_inputs(

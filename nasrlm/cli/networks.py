@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from tqdm import tqdm
@@ -113,8 +113,8 @@ def read_each(
     return found, values, failed
 
 
-def warn_of_failed(failed: Mapping[str, str]) -> None:
-    """Print, for each network that could not be read, the reason on stderr."""
+def warn_of_failed(failed: Mapping[Any, str]) -> None:
+    """Print on stderr, for each network that was left out, the reason."""
     for reason in failed.values():
         warn(f"left out: {reason}")
 

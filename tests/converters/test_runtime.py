@@ -9,6 +9,7 @@ import pytest
 
 from converters import OnnxTextError, machine_description, measure_latencies, runtime
 from converters.builder import GraphBuilder
+from converters.runtime import NotAllMeasuredError
 from converters.text import write
 
 
@@ -93,6 +94,24 @@ def test_texts_and_names_may_be_columns_of_a_table(log):
     table = pd.DataFrame({"architecture": ["a", "b"], "text": ["1", "2"]}, index=[5, 3])
     assert len(measure_latencies(table["text"], names=table["architecture"], repeats=2)) == 2
     assert len(measure_latencies(iter(table["text"]), repeats=2)) == 2
+
+
+def test_texts_that_cannot_be_run_do_not_stop_the_others(monkeypatch, log):
+    def load(model, where, *settings):
+        if int(model) % 4 == 3:
+            raise OnnxTextError(f"failed: {where}")
+        return FakeModel(model, where, *settings)
+
+    monkeypatch.setattr(runtime, "_LoadedModel", load)
+    names = [f"net {number}" for number in range(9)]
+    with pytest.raises(NotAllMeasuredError, match=r"^failed: net \d 2 of 9 texts cannot be run\.$") as failed:
+        measure_latencies([str(number) for number in range(9)], repeats=7, names=names)
+    assert failed.value.reasons == {3: "failed: net 3", 7: "failed: net 7"}
+    medians = [latency and latency.median_ms for latency in failed.value.latencies]
+    assert medians == [0, 1, 2, None, 4, 5, 6, None, 8]
+    assert Counter(runs(log)) == dict.fromkeys((0, 1, 2, 4, 5, 6, 8), 7)
+    with pytest.raises(NotAllMeasuredError, match=r"^failed: net 3$"):
+        measure_latencies(["3"], names=["net 3"])
 
 
 def test_median_and_quartiles(monkeypatch, log):

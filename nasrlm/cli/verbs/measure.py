@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from converters.runtime import Latency, MeasuringInterruptedError, machine_description, measure_latencies
+from converters.runtime import (
+    Latency,
+    MeasuringInterruptedError,
+    NotAllMeasuredError,
+    machine_description,
+    measure_latencies,
+)
 from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.networks import warn_of_failed
 from nasrlm.cli.options import ArchitecturesArgument, InputShapeOption, JsonOption, SeedOption, SpaceOption, TableOption
@@ -34,7 +40,10 @@ def run(
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Measure latencies in ONNX Runtime on this machine: warm, interleaved runs; median and quartiles."""
+    """Measure latencies in ONNX Runtime on this machine: warm, interleaved runs; median and quartiles.
+
+    Networks that ONNX Runtime cannot run are left out.
+    """
     if Objective.parse(objective).unit != "ms":
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
@@ -46,6 +55,12 @@ def run(
     machine = machine_description()
     try:
         latencies = measure_latencies(inputs.texts, **options, names=names, progress=True)
+    except NotAllMeasuredError as e:
+        latencies = [latency for latency in e.latencies if latency is not None]
+        if not latencies:
+            raise
+        warn_of_failed(e.reasons)
+        inputs = inputs.at([index for index in range(len(e.latencies)) if index not in e.reasons])
     except MeasuringInterruptedError as e:
         timed = [(row, x) for row, x in zip(inputs.rows, e.latencies, strict=True) if x is not None]
         if out is not None and timed:

@@ -248,6 +248,27 @@ def test_measure(answers: Any, tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "measured.csv")["latency_ms@here"].tolist() == [rows[0]["latency_ms@here"]]
 
 
+def test_networks_that_cannot_be_run_do_not_stop_measuring(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nasrlm("convert", *SPACE, ARCHITECTURE, "--out", "good.onnxtxt")
+    good = Path("good.onnxtxt").read_text()
+    random = good[: good.index("network")] + "network (float[1,3] v0) => (float[1,3] v1) {\n   v1 = Bernoulli (v0)\n}\n"
+    pd.DataFrame({"text": [good, random, good], "mine": [1, 2, 3]}).to_csv("rows.csv")
+    status, _, told = nasrlm("measure", "--table", "rows.csv", "--repeats", 1, "--out", "measured.csv")
+    left_out = [line for line in told.splitlines() if line.startswith("nasrlm: left out: ")]
+    assert (status, len(left_out), left_out[0].endswith(" in rows.csv, row 1.")) == (0, 1, True)
+    measured = pd.read_csv("measured.csv")
+    assert (measured["mine"].tolist(), measured["latency_ms@here"].notna().all()) == ([1, 3], True)
+    Path("random.onnxtxt").write_text(random)
+    out = nasrlm("measure", "random.onnxtxt", "good.onnxtxt", "--repeats", 1, "--json").stdout
+    assert [row["architecture"] for row in json.loads(out)] == ["good.onnxtxt"]
+    status, _, told = nasrlm("measure", "random.onnxtxt", "--repeats", 1, "--out", "none.csv")
+    assert (status, told.count("\n"), Path("none.csv").exists()) == (2, 1, False)
+    assert "Bernoulli" in told or "RandomUniformLike" in told
+
+
 def test_what_was_timed_before_an_interrupt_is_kept(
     nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
