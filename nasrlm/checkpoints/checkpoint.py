@@ -45,7 +45,7 @@ from nasrlm.model.devices import torch_device
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
 from nasrlm.model.space_encoders import Changes, stored_changes, with_changes
-from nasrlm.named_spaces import file_and_class, known_as
+from nasrlm.named_spaces import known_as
 from nasrlm.text.tokenizer import TextTokenizer
 
 
@@ -153,7 +153,7 @@ class Checkpoint:
     def was_taught(self, objective: str, space: str) -> bool:
         """Return whether an objective of ``added`` was adapted to networks of a space; True if none is recorded."""
         spaces = self.taught_spaces(objective)
-        return not spaces or file_and_class(space) in map(file_and_class, spaces)
+        return not spaces or known_as(space, spaces) in spaces
 
     def guessed_of(self, space: str) -> frozenset[str]:
         """Return the objectives whose predictions for networks of an unknown space are guesses.

@@ -328,3 +328,14 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
         "space); predictions of latency_ms@new for nasbench201 may be unreliable, because they were learned from "
         "other spaces."
     )
+
+
+def test_an_objective_is_a_guess_of_another_space_of_the_same_name(several: Checkpoint, tmp_path: Path) -> None:
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        (folder / "space.py").touch()
+    one, two = (f"{tmp_path}/{name}/space.py:Mine" for name in ("one", "two"))
+    learned = adapted_in(several, "latency_ms@new", [one])
+    assert (learned.was_taught("latency_ms@new", one), learned.was_taught("latency_ms@new", two)) == (True, False)
+    (tmp_path / "one" / "space.py").unlink()  # moved
+    assert learned.was_taught("latency_ms@new", two)
