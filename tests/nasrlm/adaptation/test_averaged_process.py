@@ -30,6 +30,12 @@ def scene(seed: int, count: int = 12) -> tuple[FloatArray, FloatArray]:
     return rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
 
 
+def fitted(features: FloatArray, known: FloatArray, targets: FloatArray, direction: float = 0.0) -> AveragedProcess:
+    """A process that may follow each of the known objectives alike."""
+    count = known.shape[1]
+    return AveragedProcess(features, known, targets, np.full(count, 1 / max(count, 1)), np.full(count, direction))
+
+
 def processes(
     features: FloatArray, known: FloatArray, directions: FloatArray
 ) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
@@ -65,7 +71,7 @@ def test_as_every_process_by_itself(monkeypatch: pytest.MonkeyPatch, directions:
     monkeypatch.setattr(averaged_process, "NEGLIGIBLE", 1e-300)
     (features, known), targets = scene(0), np.random.default_rng(1).normal(size=len(ROWS))
     signs = np.array(directions)
-    process = AveragedProcess(features[ROWS], known[ROWS], targets, directions=signs)
+    process = AveragedProcess(features[ROWS], known[ROWS], targets, np.full(3, 1 / 3), signs)
     expected = one_by_one(features, known, ROWS, targets, signs)
     np.testing.assert_allclose(process.predict(features, known), expected, atol=1e-12)
     errors, deviations = process.left_out()
@@ -80,7 +86,7 @@ def test_what_is_negligible_moves_nothing() -> None:
     features, known = scene(2, count=60)
     rows = np.arange(30)
     targets = known[rows, 1] + 0.1 * np.random.default_rng(3).normal(size=30)
-    process = AveragedProcess(features[rows], known[rows], targets)
+    process = fitted(features[rows], known[rows], targets)
     expected = one_by_one(features, known, rows, targets, np.zeros(3))
     np.testing.assert_allclose(process.predict(features, known), expected, atol=0.01)
 
@@ -90,7 +96,7 @@ def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
     known = rng.normal(size=(500, 40))
     rows, truth = np.arange(10), -2.0 * known[:, 7]
     labels = (truth[rows] - truth[rows].mean()) / truth[rows].std()
-    mean, _ = AveragedProcess(known[rows], known[rows], labels).predict(known, known)
+    mean, _ = fitted(known[rows], known[rows], labels).predict(known, known)
     assert np.corrcoef(mean[10:], truth[10:])[0, 1] > 0.98
     by_all_alike = prior_covariance(known, known[rows]) @ labels
     assert np.corrcoef(by_all_alike, truth)[0, 1] < 0.7
@@ -102,7 +108,7 @@ def test_labelled_networks_may_all_be_larger_than_others() -> None:
     truth = known[:, 7] + 0.05 * rng.normal(size=500)
     rows = np.flatnonzero((known[:, 7] > 0.5) & (known[:, 7] < 1.5))[:10]
     labels = (truth[rows] - truth[rows].mean()) / truth[rows].std()
-    mean, _ = AveragedProcess(known[rows], known[rows], labels).predict(known, known)
+    mean, _ = fitted(known[rows], known[rows], labels).predict(known, known)
     assert np.corrcoef(mean, truth)[0, 1] > 0.9
 
 
@@ -114,9 +120,8 @@ def test_an_expected_direction_helps_few_labels_and_harms_little_if_wrong() -> N
     def found(count: int, direction: float) -> float:
         drawn = np.split(np.arange(8 * count), 8)
         scaled = [(truth[rows] - truth[rows].mean()) / truth[rows].std() for rows in drawn]
-        directions = np.full(12, direction)
         means = [
-            AveragedProcess(known[rows], known[rows], labels, directions=directions).predict(known, known)[0]
+            fitted(known[rows], known[rows], labels, direction).predict(known, known)[0]
             for rows, labels in zip(drawn, scaled, strict=True)
         ]
         return float(np.mean([np.corrcoef(mean, truth)[0, 1] for mean in means]))
@@ -132,7 +137,7 @@ def test_noise_is_told_by_labels_that_scatter() -> None:
     labelled, others = known[:200], known[200:]
     scatter = rng.normal(size=200)
     exact, noisy = (
-        AveragedProcess(labelled, labelled, labelled[:, 0] + size * scatter).predict(others, others)[1].mean()
+        fitted(labelled, labelled, labelled[:, 0] + size * scatter).predict(others, others)[1].mean()
         for size in (0.05, 0.6)
     )
     assert exact < 0.2 < 0.5 < noisy < 0.75
@@ -148,7 +153,7 @@ def test_labels_of_mostly_noise_are_told_from_labels_that_follow_nothing(monkeyp
         means = []
         for rows in np.split(np.arange(500), 50):
             labels = (noisy[rows] - noisy[rows].mean()) / noisy[rows].std()
-            process = AveragedProcess(known[rows], known[rows], labels, directions=np.ones(12))
+            process = fitted(known[rows], known[rows], labels, 1.0)
             means.append(process.predict(known, known)[0])
         return float(np.mean([np.corrcoef(mean, known[:, 7])[0, 1] for mean in means]))
 
@@ -160,5 +165,5 @@ def test_labels_of_mostly_noise_are_told_from_labels_that_follow_nothing(monkeyp
 def test_without_known_objectives_features_tell_alone() -> None:
     features, _ = scene(4, count=300)
     truth, nothing = features[:, 0], np.zeros((300, 0))
-    mean, _ = AveragedProcess(features[:40], nothing[:40], truth[:40]).predict(features, nothing)
+    mean, _ = fitted(features[:40], nothing[:40], truth[:40]).predict(features, nothing)
     assert np.corrcoef(mean[40:], truth[40:])[0, 1] > 0.9
