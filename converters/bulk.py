@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import TypeVar
 
-from tqdm import tqdm
-
 from converters.convert import to_measured_text, to_onnx_text
-from converters.engines import map_in_order, num_workers
+from converters.engines import in_chunks
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
-
-CHUNK = 64
 
 
 def to_onnx_texts(
@@ -59,11 +54,7 @@ def texts_of(to_text: Callable[[A], str], architectures: Sequence[A], *, progres
     Raises:
         RuntimeError: a worker was killed, or could not start.
     """
-    total = len(architectures)
-    chunks = [architectures[start : start + CHUNK] for start in range(0, total, CHUNK)]
-    workers = num_workers(None, total, (to_text, architectures[:1]))
-    texts = chain.from_iterable(map_in_order(partial(_texts, to_text), chunks, workers=workers))
-    return iter(tqdm(texts, "convert", total, unit="text", disable=not progress))
+    return in_chunks(partial(_texts, to_text), architectures, "convert", unit="text", progress=progress)
 
 
 def _texts(to_text: Callable[[A], str], architectures: Sequence[A]) -> list[str]:

@@ -14,11 +14,14 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
+from itertools import chain
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, TypeVar
+
+from tqdm import tqdm
 
 from converters.arguments import checked_whole
 from spaces.registry import import_user_file, user_files
@@ -28,6 +31,7 @@ R = TypeVar("R")
 H = TypeVar("H")
 
 ENGINES = ("process", "ray")
+CHUNK = 64  # items that a worker takes at a time
 AHEAD = 4  # tasks submitted per worker: enough to keep it busy, few enough to bound memory
 WORTH_A_PROCESS = 512  # starting a worker takes about as long as writing this many texts
 
@@ -99,6 +103,30 @@ def map_in_order(
     if engine == "ray":
         return _on_ray(function, tasks, workers)
     return map(function, tasks) if workers == 1 else _in_processes(function, tasks, workers)
+
+
+def in_chunks(
+    function: Callable[[Sequence[T]], Sequence[R]], items: Sequence[T], desc: str, *, unit: str, progress: bool
+) -> Iterator[R]:
+    """Yield the results of a function of several items, one for each item, in the order given.
+
+    If there is enough work, it is shared by as many processes as there are cores; if the function or an item cannot be
+    pickled, as a lambda, no other process is used.
+
+    Args:
+        function: computes the results of a chunk of items.
+        items: any number of items.
+        desc: what is done, for the bar.
+        unit: what an item is, for the bar.
+        progress: show a bar on stderr.
+
+    Raises:
+        RuntimeError: a worker was killed, or could not start.
+    """
+    chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
+    workers = num_workers(None, len(items), (function, items[:1]))
+    results = chain.from_iterable(map_in_order(function, chunks, workers=workers))
+    return iter(tqdm(results, desc, len(items), unit=unit, disable=not progress))
 
 
 def with_answers(

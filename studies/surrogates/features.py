@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain
 from math import prod
 from typing import TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from converters.convert import to_canonical_graph, to_graph
-from converters.engines import map_in_order, num_workers
+from converters.engines import in_chunks
 from converters.graph import Attributes, Graph, Node, depth_of
 from converters.passes.executed import compiled_graph
 from converters.passes.segments import constant_values
@@ -37,7 +35,6 @@ COUNT = "count "  # prefix of numbers of layers of a kind; " /" and the downsamp
 BESIDE = "beside "  # prefix of an operator with one or two neighbours
 ROW = "row "  # prefix of an operator with all its attributes
 OF_CONSTANTS: Features = {"nodes": 1.0}  # of a network whose output does not depend on its input
-CHUNK = 32
 REMEMBERED = 4096  # kinds of operators whose labels are remembered
 _CONV = "Conv"
 
@@ -90,12 +87,9 @@ def features_of(
     name = space.format if compiled else space.architecture_key
     keys = [name(architecture) for architecture in architectures]
     distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
-    todo = list(distinct.values())
-    chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-    count, processes = partial(_features, space, compiled), num_workers(None, len(todo), (space, todo[:1]))
-    counted = map_in_order(count, chunks, workers=processes)
-    flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
-    features = dict(zip(distinct, flat, strict=True))
+    count, todo = partial(_features, space, compiled), list(distinct.values())
+    counted = in_chunks(count, todo, "count", unit="network", progress=progress)
+    features = dict(zip(distinct, counted, strict=True))
     return [features[key] for key in keys]
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from converters.engines import map_in_order, num_workers
+from converters.engines import in_chunks
 from nasrlm.arrays import FloatArray
 from nasrlm.model.readout import HASHED, NAMES
 from nasrlm.text.counts import NUM_LOG_SIZES, PARTS, counts_and_sizes
@@ -23,7 +22,6 @@ from studies.surrogates.memory import digest_of
 # For each of PARTS, and for sizes; NAMES[0] are the encoder's states.
 STANDARDISED = (*[name not in HASHED for name in NAMES[1:]], True)
 FARTHEST = 5.0  # standard deviations from the pool's mean to which a standardised feature is clipped
-CHUNK = 32
 
 _Counted = tuple[NDArray[np.float16], FloatArray]  # counts of a text, and the logarithms of its sizes
 
@@ -66,7 +64,8 @@ class TextParts:
         """Return the (N, C) counts of texts, the logarithms of their sizes last; cached."""
         digests = list(map(digest_of, texts))
         new = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._counted}
-        self._counted |= zip(new, _counted(list(new.values()), progress), strict=True)
+        counted = in_chunks(_count, list(new.values()), "count", unit="text", progress=progress)
+        self._counted |= zip(new, counted, strict=True)
         counts = np.empty((len(texts), sum(PARTS) + NUM_LOG_SIZES))
         for row, digest in zip(counts, digests, strict=True):
             row[: sum(PARTS)], row[sum(PARTS) :] = self._counted[digest]
@@ -102,14 +101,6 @@ class _Part:
     def features(self, counts: FloatArray) -> FloatArray:
         """Return the (N, F) features of (N, C) counts."""
         return ((counts[:, self.columns] - self.means) / self.units).clip(-self.farthest, self.farthest)
-
-
-def _counted(texts: Sequence[str], progress: bool) -> list[_Counted]:
-    """Count texts, in a process per core if there are many."""
-    chunks = [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
-    counted = map_in_order(_count, chunks, workers=num_workers(None, len(texts)))
-    bar = tqdm(chain.from_iterable(counted), "count", len(texts), unit="text", disable=not progress)
-    return list(bar)
 
 
 def _count(texts: Sequence[str]) -> list[_Counted]:

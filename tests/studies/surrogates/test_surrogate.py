@@ -116,7 +116,7 @@ def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: in
 
 
 def test_many_texts_are_written_by_processes_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total, sent: 2)
+    monkeypatch.setattr("converters.engines.num_workers", lambda asked, total, sent: 2)
     space = get_space("nasbench_macro")
     architectures = list(itertools.islice(space.enumerate(), 130))
     memory = TextMemory(partial(to_measured_text, space))
