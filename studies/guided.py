@@ -15,7 +15,7 @@ from converters.tables.counts import COUNTS
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
-from studies.config import SearchConfig, storage_name
+from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, config_with_evaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
@@ -46,7 +46,7 @@ def guided_search(
     truth: TableEvaluator[A] | None = None,
     resume: bool = False,
     progress: bool = False,
-    storage: str | Path | None = None,
+    storage: str | None = None,
     figures: bool = True,
 ) -> StudyResult:
     """Search with ``config.trials`` real evaluations, and write the same files as ``search``.
@@ -100,7 +100,7 @@ def guided_search(
         if adapt is not None:
             learning.learn_by(adapt, guide.adapt_every)
         next_batch = _proposer(config, guide, searched, evaluator, known, learning, gate, progress)
-        shared = storage_name(storage) or config.storage
+        shared = storage or config.storage
 
         def evaluate(notation: str) -> FloatArray:
             return to_bounds(evaluator.evaluate([searched.parse(notation)]), config.objectives)[0, :, 0]
