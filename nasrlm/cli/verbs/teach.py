@@ -23,13 +23,13 @@ def run(
     ] = None,
     count: Annotated[
         int, typer.Option("-n", min=1, help="Number of architectures to draw; repeated ones count once.")
-    ] = 4000,
+    ] = TeachConfig.count,
     labels: Annotated[
         int,
         typer.Option(
             min=LEAST_LABELS, help="Maximum number of labels for a Gaussian process, whose time is cubic in it."
         ),
-    ] = 2500,
+    ] = TeachConfig.labels,
     like_table: Annotated[
         bool, typer.Option("--like-table", help="Draw each choice as often as in the table's train rows.")
     ] = False,
