@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -155,11 +155,10 @@ class Ablation:
         self._space = get_space("nasbench201")
         self._settings = {key: str(value) for key, value in asdict(config).items() if key not in NO_SETTINGS}
         self._path = config.out / "results.jsonl"
-        self.results: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
+        self.results: list[dict[str, Any]] = [json.loads(line) for line in finished_lines(self._path)]
         for result in self.results:
-            expected = self._settings_of(str(result["variant"]))
-            found = result["settings"]
-            if not (isinstance(found, dict) and expected.items() <= found.items()):
+            expected = self._settings_of(result["variant"])
+            if not expected.items() <= result["settings"].items():
                 raise ValueError(f"{self._path}: expected results of {expected}, got others. Choose another --out.")
 
     def run(self, progress: bool) -> None:
@@ -185,8 +184,7 @@ class Ablation:
     def tau(self, name: str, seed: int) -> float | None:
         """Return the Kendall τ of a result; None if it is missing, or if all predictions were equal."""
         found = [each["kendall_tau"] for each in self.results if (each["variant"], each["seed"]) == (name, seed)]
-        tau = found[0] if found else None
-        return None if tau is None or math.isnan(float(str(tau))) else float(str(tau))
+        return float(found[0]) if found and found[0] is not None and not math.isnan(found[0]) else None
 
     def _wanted(self) -> Iterator[tuple[str, int]]:
         names = [name for name in VARIANTS if name in (self.config.only or VARIANTS)]
