@@ -38,6 +38,7 @@ from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
+from benchmarks.peak_memory import UNIT
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.devices import torch_device
@@ -199,7 +200,7 @@ def _peak_bytes(device: torch.device) -> int:
     """Return the peak bytes of the device's memory; on a CPU those of this process, with all models so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
 
 
 @one_line_errors()
