@@ -132,7 +132,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[Node, ...]
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    shapes: Mapping[str, Shape]
     functions: tuple[Function, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ N texts, M objectives, K objectives that are predicted in the same way, A readou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -62,9 +62,9 @@ class Answerer:
 
     model: RegressionLanguageModel
     engine: Engine
-    common: Answerer | None = None
-    sums: Mapping[int, CostSum] = field(default_factory=dict)
-    preferred: Tensor | None = None
+    common: Answerer | None
+    sums: Mapping[int, CostSum]
+    preferred: Tensor | None
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Levels) -> Tensor:
         """Compute (N, M, Q) quantiles, with the levels that belong to each objective's kind of prediction."""

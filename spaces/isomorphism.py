@@ -47,7 +47,7 @@ class Dataflow:
         self._terms.append((label, operand))
         return (len(self._terms) - 1,)
 
-    def shared(self, label: str, operand: Value = ZERO) -> Value:
+    def shared(self, label: str, operand: Value) -> Value:
         """Return the term of an operation without weights, which is the same for equal operands."""
         if (label, operand) not in self._known:
             self._known[label, operand] = self.fresh(label, operand)

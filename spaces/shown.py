@@ -18,7 +18,7 @@ def cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
 
 
-def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:
+def first_lines(names: Sequence[str], numbers: Sequence[Any]) -> list[str]:
     """Return one-line names of networks for display: of a text with several lines the first one, and the row.
 
     Args:

@@ -49,7 +49,7 @@ def check_origin(config: TrainConfig) -> None:
 
 
 def initial_model(
-    config: TrainConfig, rows: Examples, known: TextTokenizer | None = None
+    config: TrainConfig, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """Return the model before the first step, seeded, and its tokenizer.
 

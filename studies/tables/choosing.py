@@ -12,7 +12,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation.pool import choose_diverse, make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from spaces import SearchSpace
-from spaces.drawing import POOL, draw
+from spaces.drawing import draw
 from studies.tables.rows import parsed_rows, read_rows, splits_of
 
 
@@ -21,9 +21,9 @@ def most_informative(
     space: SearchSpace[Any],
     count: int,
     *,
-    pool: int = POOL,
-    seed: int = 0,
-    measured: Sequence[Path] = (),
+    pool: int,
+    seed: int,
+    measured: Sequence[Path],
     progress: bool = False,
 ) -> list[str]:
     """Draw a pool of architectures and choose those whose measurements are most informative about the pool.
