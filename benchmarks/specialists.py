@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -69,7 +69,7 @@ class Comparison:
     @property
     def accuracies(self) -> list[str]:
         """The names of the tested accuracies."""
-        return _accuracies(self.joint)
+        return [name for name in self.joint if Objective.parse(name).is_accuracy]
 
     @property
     def costs(self) -> list[str]:
@@ -142,10 +142,6 @@ def table(comparisons: Sequence[Comparison]) -> list[str]:
             for name, n, alone, together in rows
         ]
     return lines
-
-
-def _accuracies(objectives: Iterable[str]) -> list[str]:
-    return [name for name in objectives if Objective.parse(name).is_accuracy]
 
 
 @one_line_errors()
