@@ -12,7 +12,6 @@ from converters import to_measured_text
 from converters.tables.counts import named_counts
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
-from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.advisor import Advisor
 from studies.config import SearchConfig
@@ -21,24 +20,11 @@ from studies.guide import Guide
 from studies.guided import guided_search
 from studies.surrogates.counting_predictor import CountMemory, counting
 from studies.surrogates.memory import JointPredictor, TextMemory
+from tests.studies.surrogates.sevens import Sevens
 
 SPACE = get_space("nasbench_macro")
 ACCURACY, PARAMS = "accuracy@here", "params@onnx"
 NAMES = ("00000000", "12012012", "22222222")
-
-
-class Sevens:
-    """Answers 7 of whatever it is asked for, and never of counts."""
-
-    objectives = (ACCURACY, PARAMS)
-
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        assert objectives == [ACCURACY]
-        return Prediction((ACCURACY,), tuple(quantiles), np.full((len(texts), 1, len(quantiles)), 7.0))
-
-    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        assert objectives == [ACCURACY]
-        return np.full((len(texts), 1, samples), 7.0)
 
 
 class JointSevens(Sevens):
@@ -52,9 +38,9 @@ def test_counts_are_exact_at_every_level_and_in_every_sample() -> None:
     written = [texts(architecture) for architecture in architectures]
     (params,) = named_counts(SPACE, architectures, [PARAMS]).T
     counts = CountMemory(SPACE, texts)
-    predictor = counting(JointSevens(), counts)
+    predictor = counting(JointSevens(ACCURACY, PARAMS), counts)
     assert isinstance(predictor, JointPredictor)
-    assert not isinstance(counting(Sevens(), counts), JointPredictor)
+    assert not isinstance(counting(Sevens(ACCURACY, PARAMS), counts), JointPredictor)
     answers = [
         predictor.predict(written, [PARAMS, ACCURACY], (0.1, 0.5, 0.9)).values,
         predictor.sample(written, [PARAMS, ACCURACY], 3, 0),
@@ -78,7 +64,8 @@ def test_a_guided_search_looks_at_true_counts(tmp_path: Path) -> None:
     )
     goals = (Goal.parse(f"max:{ACCURACY}"), Goal.parse(f"min:{PARAMS}"))
     config = SearchConfig(space=SPACE.name, goals=goals, trials=6, guide=Guide(adapt_every=0, generations=2))
-    guided_search(config, SPACE, evaluator, Sevens(), tmp_path, to_text=partial(to_measured_text, SPACE), figures=False)
+    to_text = partial(to_measured_text, SPACE)
+    guided_search(config, SPACE, evaluator, Sevens(ACCURACY, PARAMS), tmp_path, to_text=to_text, figures=False)
     history = pd.read_parquet(tmp_path / "history.parquet")
     told = history.dropna(subset=f"{PARAMS} predicted")
     assert len(told)
@@ -88,7 +75,7 @@ def test_a_guided_search_looks_at_true_counts(tmp_path: Path) -> None:
 
 
 def test_a_gate_of_ones_own_study_counts() -> None:
-    advisor = Advisor(SPACE, [f"max:{ACCURACY}", f"min:{PARAMS}"], predictor=Sevens())
+    advisor = Advisor(SPACE, [f"max:{ACCURACY}", f"min:{PARAMS}"], predictor=Sevens(ACCURACY, PARAMS))
     assert advisor.can_predict
     small, large = SPACE.parse(NAMES[0]), SPACE.parse(NAMES[2])
     advisor.gate.add(["small"], np.array([[7.0, named_counts(SPACE, [small], [PARAMS])[0, 0]]]))

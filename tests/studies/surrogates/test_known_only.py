@@ -14,7 +14,6 @@ from converters.tables.counts import named_counts
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
 from nasrlm.optuna import ParetoGate
-from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.config import SearchConfig
 from studies.constraints import Constraint
@@ -22,6 +21,7 @@ from studies.evaluators import FunctionEvaluator
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.surrogates.known_only import KnownOnly
+from tests.studies.surrogates.sevens import Sevens
 
 SPACE = get_space("nasbench_macro")
 ACCURACY, NEW = "accuracy@toy", "latency_ms@new"
@@ -30,26 +30,12 @@ BOUND = 1.1e6  # of params; a sixth of the space's networks meet it
 CONSTRAINT = f"params@onnx<={BOUND:g}"
 
 
-class Sevens:
-    """Knows one objective, of which it predicts 7."""
-
-    objectives: tuple[str, ...] = (ACCURACY,)
-
-    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
-        names = self.objectives if objectives is None else tuple(objectives)
-        assert set(names) <= set(self.objectives)
-        return Prediction(names, tuple(quantiles), np.full((len(texts), len(names), len(quantiles)), 7.0))
-
-    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        return np.full((len(texts), len(objectives), samples), 7.0)
-
-
 def params(notations: Sequence[str]) -> FloatArray:
     return named_counts(SPACE, [SPACE.parse(notation) for notation in notations], ["params@onnx"])[:, 0]
 
 
 def test_nothing_is_answered_of_what_is_not_known() -> None:
-    predictor = KnownOnly(Sevens(), (ACCURACY,))
+    predictor = KnownOnly(Sevens(ACCURACY), (ACCURACY,))
     values = predictor.predict(["a", "b"], [NEW, ACCURACY], (0.1, 0.5)).values
     np.testing.assert_array_equal(values, np.tile([[np.nan] * 2, [7.0] * 2], (2, 1, 1)))
     assert np.isnan(predictor.predict(["a"], [NEW], (0.5,)).values).all()
@@ -65,14 +51,14 @@ def test_a_guided_search_begins_with_networks_that_may_meet_its_constraints(gate
         guide=Guide(adapt_every=20, gate=gate),
     )
     evaluator = FunctionEvaluator(SPACE, lambda notation: {ACCURACY: 60.0, NEW: 3.0}, objectives=config.objectives)
-    options = {"to_text": partial(to_measured_text, SPACE), "adapt": lambda table: Sevens(), "figures": False}
-    guided_search(config, SPACE, evaluator, Sevens(), tmp_path, **options)  # type: ignore[arg-type]
+    options = {"to_text": partial(to_measured_text, SPACE), "adapt": lambda table: Sevens(ACCURACY), "figures": False}
+    guided_search(config, SPACE, evaluator, Sevens(ACCURACY), tmp_path, **options)  # type: ignore[arg-type]
     history = pd.read_parquet(tmp_path / "history.parquet")
     assert (params(history["architecture"]) <= BOUND).all() == gate
 
 
 def test_a_gate_that_still_has_to_learn_heeds_constraints_on_counts() -> None:
-    gate = ParetoGate(SPACE, GOALS, Sevens(), constraints=[CONSTRAINT])
+    gate = ParetoGate(SPACE, GOALS, Sevens(ACCURACY), constraints=[CONSTRAINT])
     gate.adapt_callback()
     study = optuna.create_study(directions=["maximize", "minimize"])
     rng = np.random.default_rng(0)
