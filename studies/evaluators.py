@@ -207,7 +207,8 @@ class WithResults(Generic[A]):
 def _number(value: object) -> float:
     """Convert a user's answer to a number; refuse strings and booleans, which ``float`` would accept."""
     if hasattr(value, "item"):  # of a NumPy array or a torch tensor
-        value = value.item()
+        number = value.item()
+        value = math.nan if np.ma.is_masked(value) else number  # of a masked one this is any number, often 0
     if isinstance(value, str | bytes | bool):
         raise TypeError
     return float(value)  # type: ignore[arg-type]

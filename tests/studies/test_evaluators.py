@@ -130,6 +130,12 @@ def test_numbers_of_any_library_are_results(value: float) -> None:
     assert evaluator.evaluate([Row((0, 1, 2, 3))]).median.tolist() == [[90.0]]
 
 
+@pytest.mark.parametrize("value", [np.ma.masked, np.ma.array([90.0], mask=[True]), np.ma.mean(np.ma.masked_all(2))])
+def test_a_masked_value_is_no_result(value: float) -> None:
+    evaluator = FunctionEvaluator(SPACE, lambda notation: {"accuracy@toy": value}, objectives=OBJECTIVES[:1])
+    assert np.isnan(evaluator.evaluate([Row((0, 1, 2, 3))]).median).all()
+
+
 @pytest.mark.parametrize(
     "answer",
     [
