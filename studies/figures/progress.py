@@ -67,7 +67,10 @@ def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Fig
             axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
     axes.set_ylim(*_share_ends(curves))
     axes.set(xlabel="evaluations", ylabel=_share_label(len(studies)))
-    figure.legend(frameon=False, loc="outside lower center")
+    # Given both, matplotlib does not leave out labels that begin with an underscore.
+    legend = figure.legend(axes.get_lines(), labels, frameon=False, loc="outside lower center")
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # of folders with dollars in their names
     axes.set_title("\n".join(title_lines(_goals_in_words(studies[0].config))), fontsize=10)
     polish(axes)
     return figure

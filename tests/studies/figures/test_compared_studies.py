@@ -165,6 +165,14 @@ def test_many_curves_look_apart_and_a_legend_covers_none(tmp_path: Path) -> None
     assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == 12
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["_tried", "cost$5_{x$"])
+def test_a_folder_of_any_name_is_in_the_legend(name: str, tmp_path: Path) -> None:
+    search(toy_config(trials=10), ToySpace(), ToyEvaluator(), tmp_path / name)
+    (legend,) = progress_figure([name], [load_study(tmp_path / name)]).legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"{name} (optuna nsga2)"]
+
+
 def test_a_curve_of_nothing_found_is_seen(tmp_path: Path) -> None:
     search(toy_config(trials=10, constraints=["latency_ms@toy<=0"]), ToySpace(), ToyEvaluator(), tmp_path)
     (axes,) = progress_figure(["nothing"], [load_study(tmp_path)]).axes
