@@ -60,7 +60,7 @@ def calibration_figure(
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
         ends = _ends(np.stack([bounds[:, 0], real[:, column]]))
         axes.set(xlabel="real", ylabel="predicted", xlim=ends, ylim=ends)
-        axes.set_title(title, fontsize=10)
+        axes.set_title(title.replace(": ", "\n", 1), fontsize=10)
         polish(axes)
     return figure
 

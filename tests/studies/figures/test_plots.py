@@ -303,7 +303,7 @@ def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals
     names, predicted, real = [f"cost{i}_ms@x" for i in range(6)], np.ones((3, 6, 3)), np.ones((3, 6))
     figure = calibration_figure(names, predicted, real, [0.9] * 6)
     assert figure.get_size_inches()[0] < 14
-    assert [axes.get_title() for axes in figure.axes][-1] == "cost5 x [ms]: 100% within 90% intervals"
+    assert [axes.get_title() for axes in figure.axes][-1] == "cost5 x [ms]\n100% within 90% intervals"
     drawn = interactive_calibration(names, predicted, real, [0.9] * 6, "abc")
     assert len({tuple(axis.domain) for axis in drawn.select_xaxes()}) == 3
     assert len({tuple(axis.domain) for axis in drawn.select_yaxes()}) == 2
@@ -314,7 +314,7 @@ def test_a_failed_network_does_not_flatten_a_calibration() -> None:
     predicted = np.stack([real + 0.1, real - 1, real + 1], axis=2)
     predicted[-1] = 10.0  # of a network without a result, which is no point
     (axes,) = calibration_figure(["accuracy@x"], predicted, real, [0.8]).axes
-    assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 not shown"
+    assert axes.get_title() == "accuracy x [%]\n100% within 80% intervals, 1 not shown"
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
     drawn = interactive_calibration(["accuracy@x"], predicted, real, [0.8], "abcdefghijk")
     assert drawn.layout.annotations[0].text == "accuracy x [%]<br>100% within 80% intervals, 1 not shown"
