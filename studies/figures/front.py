@@ -18,6 +18,7 @@ from studies.figures.style import (
     GREY,
     ORANGE,
     bar_lengths,
+    drawn_medians,
     front_label,
     front_title,
     goal_label,
@@ -56,14 +57,10 @@ def front_figure(study: LoadedStudy, known: Mapping[str, FloatArray] | None = No
     return figure
 
 
-def _medians(history: History, goal: int) -> FloatArray:
-    return history.medians()[:, goal]
-
-
 def _draw_progress_of_best(axes: Axes, study: LoadedStudy) -> None:
-    goals, history, losses = study.config.goals, study.history, study.losses[:, 0]
-    best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
-    values, best_values = (from_losses(goals, x[:, None])[:, 0] for x in (losses, best))
+    goals, history = study.config.goals, study.history
+    best = np.fmin.accumulate(np.where(history.feasible, study.losses[:, 0], np.nan))
+    values, best_values = drawn_medians(history)[:, 0], from_losses(goals, best[:, None])[:, 0]
     order = history.evaluations()
     _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
@@ -124,11 +121,12 @@ def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
     for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
         colour = 3 - up - across
         hidden = _draw_evaluated(axes, study, across=across, up=up)
-        third = _medians(history, colour)[rows]
+        values = history.stacked()[rows]
+        third = values[:, colour, 0]
         usual = without_outliers(third)
         points = axes.scatter(
-            _medians(history, across)[rows],
-            _medians(history, up)[rows],
+            values[:, across, 0],
+            values[:, up, 0],
             c=third,
             vmin=usual.min() if len(usual) else None,
             vmax=usual.max() if len(usual) else None,
@@ -139,7 +137,6 @@ def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
             zorder=4,
             label=front_label(history) if rows else None,
         )
-        values = history.stacked()[rows]
         bars = {"fmt": "none", "ecolor": BLUE, "elinewidth": 0.6, "alpha": 0.4}
         ends = {"xerr": bar_lengths(values[:, across]), "yerr": bar_lengths(values[:, up])}
         axes.errorbar(values[:, across, 0], values[:, up, 0], **ends, **bars)
@@ -158,7 +155,7 @@ def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
 def _draw_evaluated(axes: Axes, study: LoadedStudy, *, across: int, up: int) -> str:
     """Draw everything evaluated in grey; return a text about points outside the axes, or ""."""
     goals, rows = study.config.goals, study.front_rows
-    x, y = _medians(study.history, across), _medians(study.history, up)
+    x, y = drawn_medians(study.history)[:, [across, up]].T
     _scatter_evaluated(axes, study.history, x, y)
     axes.set(xlabel=goal_label(goals[across]), ylabel=goal_label(goals[up]))
     axes.set(xlim=limits(x, rows), ylim=limits(y, rows))

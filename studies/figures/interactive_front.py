@@ -18,6 +18,7 @@ from studies.figures.style import (
     ORANGE,
     PALE_ORANGE,
     bar_lengths,
+    drawn_medians,
     front_label,
     front_title,
     goal_label,
@@ -68,7 +69,7 @@ def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None
 
 def _fit_plane(figure: Any, study: LoadedStudy) -> None:
     """Give a figure of two goals the same limits and bounds as in matplotlib; the title counts points outside."""
-    up, across = (study.history.medians()[:, goal] for goal in range(2))
+    up, across = drawn_medians(study.history)[:, :2].T
     y_ends, x_ends = (limits(values, study.front_rows) for values in (up, across))
     figure.update_xaxes(range=x_ends).update_yaxes(range=y_ends)
     if hidden := outside(across, up, x_ends, y_ends, study.front_rows):

@@ -42,6 +42,11 @@ def polish(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def drawn_medians(history: History) -> FloatArray:
+    """Return the (N, M) medians; NaN in rows that lack one, which are not drawn."""
+    return np.where(history.complete()[:, None], history.medians(), np.nan)
+
+
 def front_label(history: History) -> str:
     """Return the legend's label for the front."""
     return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"

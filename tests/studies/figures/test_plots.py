@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
-from studies.evaluators import TableEvaluator
+from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.figures.calibration import calibration_figure, interactive_calibration
 from studies.figures.cell_graph import cell_graphs
 from studies.figures.cells import cells_figure
@@ -195,6 +195,26 @@ def test_what_has_no_answer_is_not_drawn_as_infeasible(tmp_path: Path) -> None:
     search(toy_config(trials=10), ToySpace(), table, tmp_path)
     (axes,) = front_figure(load_study(tmp_path)).axes
     assert "infeasible" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("num_goals", [1, 2, 3])
+def test_what_lacks_the_objective_of_a_constraint_is_not_drawn(num_goals: int, tmp_path: Path) -> None:
+    config = toy_config(goals=GOALS[:num_goals], trials=40, constraints=["depth@toy<=3"])
+
+    def results(notation: str) -> dict[str, float]:
+        row = ToySpace().parse(notation)
+        depth = math.nan if 3 in row.genes else max(row.genes)
+        return dict(zip((*OBJECTIVES, "depth@toy"), (*true_values(row), depth), strict=True))
+
+    evaluator = FunctionEvaluator(ToySpace(), results, objectives=config.objectives)
+    search(config, ToySpace(), evaluator, tmp_path, figures=False)
+    study = load_study(tmp_path)
+    broken = int((study.history.complete() & ~np.array(study.history.feasible)).sum())
+    assert 0 < broken < study.history.feasible.count(False)
+    points = {dots.get_label(): dots for dots in front_figure(study).axes[0].collections}
+    assert len(points["infeasible"].get_offsets()) == broken
+    traces = {trace.name: trace for trace in interactive_front(study).data}
+    assert len(traces["infeasible"].y) == broken
 
 
 def test_only_evaluations_count_along_the_axis_of_one_goal(tmp_path: Path) -> None:
