@@ -65,7 +65,8 @@ def _draw_progress_of_best(axes: Axes, study: LoadedStudy) -> None:
     _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
     axes.set(xlabel="evaluations", ylabel=goal_label(goals[0]), ylim=limits(values, study.front_rows))
-    axes.legend(frameon=False)
+    hidden = outside(order, values, axes.get_xlim(), axes.get_ylim(), study.front_rows)
+    axes.legend(frameon=False, title=hidden or None, alignment="left")
     polish(axes)
 
 

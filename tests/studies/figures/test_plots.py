@@ -109,6 +109,16 @@ def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     assert axes.get_legend().get_title().get_text() == ""
 
 
+def test_what_lies_outside_is_counted_for_one_goal() -> None:
+    config = toy_config(goals=GOALS[:1])
+    history = History(config.objectives)
+    for row, accuracy in enumerate([10.0, *np.linspace(90, 94, 30)]):
+        values = np.full((1, 3), accuracy)
+        history.append(architecture=f"{row}", key=f"{row}", genotype=(), values=values, feasible=True)
+    (axes,) = front_figure(LoadedStudy(config, history)).axes
+    assert axes.get_legend().get_title().get_text() == "1 lies outside"
+
+
 def test_the_interactive_front_shows_bounds_and_its_steps(tmp_path: Path) -> None:
     bounds = ["latency_ms@toy<=9", "soft:accuracy@toy>=3", "energy_mj@toy<=5"]
     search(toy_config(trials=40, constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path, figures=False)
