@@ -131,7 +131,7 @@ class Predictor:
             texts: N texts of the kind that the checkpoint was trained on: ``nasrlm.to_measured_text`` for the spaces
                 of the released one.
             objectives: M names; all learned objectives if None.
-            quantiles: ascending levels in (0, 1).
+            quantiles: ascending levels in (0, 1); below 0.01 and above 0.99 they may be absurd, see docs/limits.md.
             progress: show a bar on stderr.
             spaces: the spaces of the N texts, "" where unknown; each text is predicted as by ``of_space``.
 
