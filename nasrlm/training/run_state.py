@@ -146,8 +146,10 @@ def _misfit(state: object) -> str:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a state atomically, without copying it in memory."""
+    """Write a state atomically, without copying it in memory; the run must be the only one in the folder."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
+    for leftover in path.parent.glob(f".{path.name}.*"):  # of this run, killed while it wrote
+        leftover.unlink(missing_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as stream:
         try:
             torch.save(state, stream)

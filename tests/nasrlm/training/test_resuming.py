@@ -157,6 +157,18 @@ def test_a_state_that_a_full_disk_does_not_hold_leaves_the_one_before(
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state.pt", before)]
 
 
+def test_a_run_that_was_killed_while_it_saved_leaves_no_files_behind(tmp_path: Path) -> None:
+    run = config(tmp_path, max_steps=2)
+    (tmp_path / ".state.pt.abcd1234").write_bytes(b"half a state")
+    train(run, layer_examples(), progress=False)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "checkpoint",
+        "log.jsonl",
+        "state.pt",
+        "token_ids.safetensors",
+    }
+
+
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     first = train(config(tmp_path), layer_examples(), progress=False)
     again = train(config(tmp_path), layer_examples(), progress=False)
