@@ -67,8 +67,8 @@ class NotAllMeasuredError(OnnxTextError):
     """ONNX Runtime cannot run some of N texts; the others are measured.
 
     Attributes:
-        latencies: N latencies; None for a text that cannot be run.
-        reasons: why it cannot, by the index of the text; each names the text.
+        latencies: N latencies; None for each text that has a reason.
+        reasons: why a text cannot be run, by its index; each names the text.
     """
 
     def __init__(self, latencies: Sequence[Latency | None], reasons: Mapping[int, str]) -> None:
@@ -146,7 +146,8 @@ def measure_latencies(
     except KeyboardInterrupt as e:
         raise MeasuringInterruptedError([_latency(times) if times else None for times in times_ms]) from e
     if reasons:
-        raise NotAllMeasuredError([_latency(times) if times else None for times in times_ms], reasons)
+        each = [None if index in reasons else _latency(times) for index, times in enumerate(times_ms)]
+        raise NotAllMeasuredError(each, reasons)
     return [_latency(times) for times in times_ms]
 
 

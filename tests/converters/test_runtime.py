@@ -114,6 +114,22 @@ def test_texts_that_cannot_be_run_do_not_stop_the_others(monkeypatch, log):
         measure_latencies(["3"], names=["net 3"])
 
 
+def test_a_text_that_cannot_be_loaded_again_is_not_measured(monkeypatch, log):
+    loads = Counter()
+
+    def load(model, where, *settings):
+        loads[model] += 1
+        if model == b"5" and loads[model] == 2:
+            raise OnnxTextError(f"failed: {where}")
+        return FakeModel(model, where, *settings)
+
+    monkeypatch.setattr(runtime, "_LoadedModel", load)
+    with pytest.raises(NotAllMeasuredError) as failed:
+        measure_latencies([str(number) for number in range(9)], repeats=7)
+    assert list(failed.value.reasons) == [5]
+    assert [latency is None for latency in failed.value.latencies] == [number == 5 for number in range(9)]
+
+
 def test_median_and_quartiles(monkeypatch, log):
     times = iter([5.0, 1.0, 2.0, 4.0, 3.0])
     monkeypatch.setattr(FakeModel, "run_ms", lambda self: next(times))
