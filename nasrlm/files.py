@@ -89,7 +89,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path), delete=False) as stream:
             temporary = Path(stream.name)
         yield temporary
         make_readable(temporary)
@@ -103,6 +103,16 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they wrote ``path`` left; no other process may be writing it."""
+    for leftover in path.parent.glob(f"{_prefix(path)}*"):
+        leftover.unlink(missing_ok=True)
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}."  # of temporary files
 
 
 def to_json(value: Any, *, indent: int | None = None, spell: Callable[[Any], str] | None = None) -> str:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.files import replacing
+from nasrlm.files import remove_leftovers, replacing
 from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.config import TrainConfig
 
@@ -148,8 +148,7 @@ def _misfit(state: object) -> str:
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state atomically, without copying it in memory; the run must be the only one in the folder."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
-    for leftover in path.parent.glob(f".{path.name}.*"):  # of this run, killed while it wrote
-        leftover.unlink(missing_ok=True)
+    remove_leftovers(path)
     with replacing(path) as temporary, temporary.open("wb") as stream:
         try:
             torch.save(state, stream)
