@@ -22,6 +22,8 @@ def titles(
 ) -> list[str]:
     """Return the title of each panel: objective, coverage of the intervals, and number of points outside the axes.
 
+    The coverage begins a second line.
+
     Args:
         names: M objectives, each with a prediction and a real value.
         predicted: (N, M, 3) median, low and high.
@@ -35,7 +37,7 @@ def titles(
         low, high = _ends(points)
         known = points[:, ~np.isnan(points).any(axis=0)]
         hidden = int(((known < low) | (known > high)).any(axis=0).sum())
-        promised = "" if interval is None else f": {share:.0%} within {interval:.0%} intervals"
+        promised = "" if interval is None else f"\n{share:.0%} within {interval:.0%} intervals"
         words.append(f"{Objective.parse(name).label}{promised}" + (f", {hidden:,} not shown" if hidden else ""))
     return words
 
@@ -60,7 +62,7 @@ def calibration_figure(
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
         ends = _ends(np.stack([bounds[:, 0], real[:, column]]))
         axes.set(xlabel="real", ylabel="predicted", xlim=ends, ylim=ends)
-        axes.set_title(title.replace(": ", "\n", 1), fontsize=10)
+        axes.set_title(title, fontsize=10)
         polish(axes)
     return figure
 
@@ -79,7 +81,7 @@ def interactive_calibration(
 ) -> Any:
     """Return the figure of ``calibration_figure`` in plotly; hovering shows the architecture."""
     rows, columns = _shape(len(names))
-    words = [title.replace(": ", "<br>", 1) for title in titles(names, predicted, real, intervals)]
+    words = [title.replace("\n", "<br>") for title in titles(names, predicted, real, intervals)]
     figure = make_subplots(rows=rows, cols=columns, subplot_titles=words)
     figure.update_annotations(font_size=13)
     for column in range(len(names)):
