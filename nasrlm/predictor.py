@@ -131,7 +131,7 @@ class Predictor:
             texts: N texts of the kind that the checkpoint was trained on: ``nasrlm.to_measured_text`` for the spaces
                 of the released one.
             objectives: M names; all learned objectives if None.
-            quantiles: ascending levels in (0, 1); below 0.01 and above 0.99 they may be absurd, see docs/limits.md.
+            quantiles: ascending levels in (0, 1); not calibrated below 0.01 and above 0.99, see docs/limits.md.
             progress: show a bar on stderr.
             spaces: the spaces of the N texts, "" where unknown; each text is predicted as by ``of_space``.
 
@@ -172,9 +172,8 @@ class Predictor:
     ) -> FloatArray:
         """Draw samples from the calibrated distribution of each objective, given the text.
 
-        A few samples start with a wrong exponent and lie far off; use their quantiles rather than their mean. The same
-        seed and number of samples give the same values up to rounding, which depends on the other texts of the call,
-        the engine and the processor.
+        The same seed and number of samples give the same values up to rounding, which depends on the other texts of
+        the call, the engine and the processor.
 
         Args:
             texts: N texts.
@@ -251,6 +250,8 @@ class Predictor:
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False
     ) -> FloatArray:
         """Compute the model's uncalibrated log-probability of each value, rounded to a number that it can write.
+
+        This includes unlikely signs and exponents, which quantiles and samples leave out.
 
         Args:
             texts: N texts.

@@ -256,7 +256,7 @@ def _drawn(
     """Return (N, M, S) samples of the predictions, or medians (S = 1), and whether they are joint over objectives.
 
     NOTE: samples are clipped to the quantiles LIKELY. Some of a thousand samples begin with a wrong digit or exponent,
-    and a single one that is a million times too good would dominate a mean over samples.
+    and a single one that is ten times too good would dominate a mean over samples.
     """
     if guide.acquisition == "median":
         return np.array([candidate.decision.values[:, [1]] for candidate in candidates]), False

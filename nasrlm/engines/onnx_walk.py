@@ -14,8 +14,9 @@ from torch import nn
 
 from nasrlm.engines.onnx_builder import DOUBLE, FLOAT, INT32, INT64, OnnxBuilder, Signature
 from nasrlm.model.decoder import FORBIDDEN, Decoder
+from nasrlm.model.decoding import NEAR, UNLIKELY
 from nasrlm.model.layers import DecoderLayer, decoder_layers
-from nasrlm.model.number import NEGATIVE
+from nasrlm.model.number import FIRST_DIGIT, NEGATIVE
 
 
 def walk_model(decoder: Decoder, *, int8: bool) -> bytes:
@@ -58,7 +59,7 @@ class _Walk:
         graph = self.graph
         bias = np.where(self.decoder.grammar.cpu().numpy(), 0.0, FORBIDDEN).astype(np.float32)
         self._regroup(self.objective)
-        sign = self._choose(self._step(0, None), graph.constant(bias[0, 0]))
+        sign = self._choose(graph.node("Add", self._step(0, None), graph.constant(bias[0, 0])), 0)
         negative = graph.node("Equal", sign, graph.ints(NEGATIVE))
         self.level = graph.node("Where", negative, graph.node("Sub", self._double(1), self.level), self.level)
         tokens = [sign]
@@ -66,14 +67,15 @@ class _Walk:
             self._regroup(tokens[-1])
             logits = self._step(position, tokens[-1])
             allowed = graph.node("Gather", graph.constant(bias[:, position]), sign)
-            tokens.append(self._choose(logits, allowed))
+            tokens.append(self._choose(graph.node("Add", logits, allowed), position))
         return graph.node("Concat", *[self._unsqueeze(token, -1) for token in tokens], axis=-1), self.level
 
-    def _choose(self, logits: str, bias: str) -> str:
+    def _choose(self, logits: str, position: int) -> str:
         """Choose tokens where the cumulative probability passes the levels; keep the levels within these tokens."""
         graph, last = self.graph, self.graph.ints(-1)
-        masked = graph.node("Cast", graph.node("Add", logits, bias), to=DOUBLE)
-        probabilities = graph.node("Softmax", masked, axis=-1)
+        if position < FIRST_DIGIT:
+            logits = self._likely(logits, position)
+        probabilities = graph.node("Softmax", graph.node("Cast", logits, to=DOUBLE), axis=-1)
         cumulative = graph.node("CumSum", probabilities, graph.constant(np.array(-1)))
         end = graph.node("ReduceSum", probabilities, last, keepdims=1)
         below_end = graph.node("Mul", self._unsqueeze(graph.node("Min", self.level, self._double(1 - 1e-9)), -1), end)
@@ -84,6 +86,16 @@ class _Walk:
         share = graph.node("Div", rest, graph.node("Max", taken, self._double(1e-300)))
         self.level = graph.node("Squeeze", graph.node("Clip", share, self._double(0), self._double(1)), last)
         return graph.node("Squeeze", token, last)
+
+    def _likely(self, logits: str, position: int) -> str:
+        """Forbid signs or exponents that are not written, as ``decoding.without_unlikely``."""
+        graph = self.graph
+        likeliest = graph.node("ArgMax", logits, axis=-1, keepdims=1)
+        ids = graph.constant(np.arange(self.decoder.code.vocabulary_size))
+        is_far = graph.node("Greater", graph.node("Abs", graph.node("Sub", ids, likeliest)), graph.ints(NEAR[position]))
+        least = graph.node("Add", graph.node("GatherElements", logits, likeliest, axis=-1), self._float(UNLIKELY))
+        unlikely = graph.node("And", is_far, graph.node("Less", logits, least))
+        return graph.node("Where", unlikely, self._float(FORBIDDEN), logits)
 
     def _step(self, position: int, token: str | None) -> str:
         """Return (N, R, V) logits of the token at a position, given the one before; each group is decoded once."""
@@ -116,8 +128,8 @@ class _Walk:
             present = [graph.node("Concat", past, part, axis=2) for past, part in pairs]
         self.past[index : index + 1] = [present]
         keys, values = present
-        scale = graph.constant(np.array(self.head[1] ** -0.5, dtype=np.float32))
-        scores = graph.node("ReduceSum", graph.node("Mul", graph.node("Mul", q, scale), keys), graph.ints(-1))
+        scaled = graph.node("Mul", q, self._float(self.head[1] ** -0.5))
+        scores = graph.node("ReduceSum", graph.node("Mul", scaled, keys), graph.ints(-1))
         weighted = graph.node("Mul", graph.node("Softmax", scores, axis=2), values)
         attended = graph.node("ReduceSum", weighted, graph.ints(2), keepdims=0)
         return graph.linear(self._reshape(attended, 0, 0, -1), layer.self_out)
@@ -168,6 +180,9 @@ class _Walk:
 
     def _size(self, x: str, axis: int) -> str:
         return self.graph.node("Shape", x, start=axis, end=axis + 1)
+
+    def _float(self, value: float) -> str:
+        return self.graph.constant(np.array(value, dtype=np.float32))
 
     def _double(self, value: float) -> str:
         return self.graph.constant(np.array(value, dtype=np.float64))

@@ -5,11 +5,15 @@ along prefixes. The q-quantile is found in one walk: at every position, take the
 probability passes the remaining level, and continue with the rest of the level within this token. Quantiles are
 interpolated within the last digit, so they are continuous.
 
+Unlikely signs and exponents are not written, except the exponents next to the likeliest. The model gives a little
+probability to each of them, but numbers that begin so are not the tails of a distribution: they are absurd.
+
 N texts, L text tokens, M objectives, Q levels, T number tokens, D width, V vocabulary.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -18,8 +22,10 @@ from torch import Tensor
 from nasrlm.model.encoded import Encoded
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.layers import Memory
-from nasrlm.model.number import NEGATIVE, POSITIVE, ZERO, NumberCode
+from nasrlm.model.number import FIRST_DIGIT, NEGATIVE, POSITIVE, ZERO, NumberCode
 
+UNLIKELY = math.log(0.01)  # logit, relative to that of the likeliest sign or exponent
+NEAR = (0, 1)  # how far from the likeliest sign, and exponent, unlikely ones are written nevertheless
 DRAWN = -1  # in place of the tokens of a number that is not known
 
 
@@ -127,7 +133,10 @@ def cumulative_probabilities(
     numbers = torch.from_numpy(ids).to(objectives.device)
     alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
     memories = model.decoder.remember(encoded)
-    probabilities = model.decode(memories, objectives.expand(N, M), numbers, alone).exp().double()
+    logs = model.decode(memories, objectives.expand(N, M), numbers, alone)
+    for position in range(FIRST_DIGIT):
+        logs[:, :, position] = without_unlikely(logs[:, :, position], position).log_softmax(-1)
+    probabilities = logs.exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
     low, high = code.cells(ids)
@@ -159,6 +168,8 @@ def _walk(
     for position in range(model.code.length):
         logits = decoder.step(memories, rows, position, tokens, cache).float()
         allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # probability 0 at any temperature
+        if position < FIRST_DIGIT:
+            allowed = without_unlikely(allowed, position)
         probabilities = (allowed / temperature).log_softmax(-1).double().exp()
         cumulative = probabilities.cumsum(-1)
         target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
@@ -173,6 +184,14 @@ def _walk(
             sign = tokens
             level = torch.where(sign == NEGATIVE, 1 - level, level)  # from here on, levels ascend with the magnitude
     return torch.stack(chosen, dim=-1), level
+
+
+def without_unlikely(logits: Tensor, position: int) -> Tensor:
+    """Return (..., V) logits or log-probabilities of signs or exponents, -inf for those that are not written."""
+    likeliest = logits.argmax(dim=-1, keepdim=True)
+    is_far = (torch.arange(logits.shape[-1], device=logits.device) - likeliest).abs() > NEAR[position]
+    is_unlikely = logits < logits.gather(-1, likeliest) + UNLIKELY
+    return logits.masked_fill(is_far & is_unlikely, -torch.inf)
 
 
 def numbers_at(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 NEGATIVE, ZERO, POSITIVE = 0, 1, 2
 NUM_SIGNS = 3
+FIRST_DIGIT = 2  # its position; before it are sign and exponent
 MAX_EXPONENT = 280  # float64 ends at 308, and numbers are scaled by powers of ten up to their number of digits
 
 
@@ -50,7 +51,7 @@ class NumberCode:
     @property
     def length(self) -> int:
         """T, the number of tokens of a number."""
-        return 2 + self.num_digits
+        return FIRST_DIGIT + self.num_digits
 
     @property
     def vocabulary_size(self) -> int:
@@ -114,7 +115,7 @@ class NumberCode:
         ids[:, 1] = NUM_SIGNS + np.where(zero, 0, exponent - self.min_exponent)
         for position in range(self.num_digits):
             power = 10 ** (self.num_digits - 1 - position)
-            ids[:, 2 + position] = self.first_digit_id + mantissa // power % 10
+            ids[:, FIRST_DIGIT + position] = self.first_digit_id + mantissa // power % 10
         return ids
 
     def decode(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -125,7 +126,7 @@ class NumberCode:
     def parts(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return sign (-1, 0, 1), exponent and integer mantissa of (..., T) ids."""
         powers = 10 ** np.arange(self.num_digits - 1, -1, -1, dtype=np.int64)
-        mantissa = ((ids[..., 2:] - self.first_digit_id) * powers).sum(axis=-1)
+        mantissa = ((ids[..., FIRST_DIGIT:] - self.first_digit_id) * powers).sum(axis=-1)
         return ids[..., 0] - ZERO, ids[..., 1] - NUM_SIGNS + self.min_exponent, mantissa
 
     def cells(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -160,10 +161,10 @@ class NumberCode:
         allowed[:, 0, :NUM_SIGNS] = True
         for sign in (NEGATIVE, POSITIVE):
             allowed[sign, 1, NUM_SIGNS : self.first_digit_id] = True
-            allowed[sign, 2, self.first_digit_id + 1 :] = True
-            allowed[sign, 3:, self.first_digit_id :] = True
+            allowed[sign, FIRST_DIGIT, self.first_digit_id + 1 :] = True
+            allowed[sign, FIRST_DIGIT + 1 :, self.first_digit_id :] = True
         allowed[ZERO, 1, NUM_SIGNS] = True
-        allowed[ZERO, 2:, self.first_digit_id] = True
+        allowed[ZERO, FIRST_DIGIT:, self.first_digit_id] = True
         return allowed
 
     def _round(self, magnitude: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
