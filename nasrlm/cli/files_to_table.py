@@ -75,7 +75,7 @@ def convert_listed(table: Path, space: str | None, input_shape: Sequence[str] | 
     kept = frame[converted].assign(**{TEXT: [texts[file] for file in files if file in texts]})
     if space is not None and "space" not in kept:
         kept["space"] = space
-    _write(kept, {**missing, **inputs.failed}, len(different), out, json=json)
+    _write(kept, {**missing, **inputs.failed}, len(frame), out, json=json)
 
 
 def _found(table: Path, row: int, name: object) -> str:
@@ -87,16 +87,16 @@ def _found(table: Path, row: int, name: object) -> str:
 
 
 def _write(rows: pd.DataFrame, failed: Mapping[str, str], total: int, out: Path, *, json: bool) -> None:
-    """Write the table and, beside it, which of the ``total`` networks could not be converted and why."""
+    """Write the converted ones of ``total`` rows and, beside them, which files could not be converted and why."""
     write_table(rows, out)
-    errors = errors_of(out)
+    errors, num_failed = errors_of(out), total - len(rows)
     if failed:
         lines = [to_json({FILE: name, "reason": reason}) for name, reason in failed.items()]
         write_atomically(errors, "".join(f"{line}\n" for line in lines).encode())
-        warn(f"{len(failed):,} of {total:,} networks failed, with reasons in {errors}")
+        warn(f"{num_failed:,} of {total:,} rows failed, with reasons in {errors}")
     else:
         errors.unlink(missing_ok=True)  # of an earlier run
     if json:
-        print_json({"rows": len(rows), "failed": len(failed)})
+        print_json({"rows": len(rows), "failed": num_failed})
     else:
         say(f"{len(rows):,} rows: {out}")

@@ -111,7 +111,7 @@ def test_networks_that_cannot_be_converted_are_left_out_of_the_table_and_listed(
     words = ("convert", "bad.onnx", "good.onnx", "old.onnxtxt", "--out", "texts.csv")
     status, out, told = nasrlm(*words, "--json")
     assert (status, json.loads(out)) == (0, {"rows": 1, "failed": 2})
-    assert told.endswith("2 of 3 networks failed, with reasons in texts.csv.errors.jsonl\n")
+    assert told.endswith("2 of 3 rows failed, with reasons in texts.csv.errors.jsonl\n")
     assert pd.read_csv("texts.csv")["file"].tolist() == ["good.onnx"]
     listed = [json.loads(line) for line in Path("texts.csv.errors.jsonl").read_text().splitlines()]
     assert [row["file"] for row in listed] == ["bad.onnx", "old.onnxtxt"]
@@ -167,8 +167,8 @@ def test_a_table_of_files_gets_their_texts(
     labels = pd.DataFrame({"file": files, "latency_ms@board": [1.5, 2.0, np.nan, 3.0, 4.0, 5.0]})
     labels.to_csv("there/board.csv", index=False)
     status, out, told = nasrlm("convert", "--table", "there/board.csv", "--out", "labels.csv", "--json")
-    assert (status, json.loads(out)) == (0, {"rows": 3, "failed": 2})
-    assert told.endswith("2 of 4 networks failed, with reasons in labels.csv.errors.jsonl\n")
+    assert (status, json.loads(out)) == (0, {"rows": 3, "failed": 3})
+    assert told.endswith("3 of 6 rows failed, with reasons in labels.csv.errors.jsonl\n")
     listed = [json.loads(line) for line in Path("labels.csv.errors.jsonl").read_text().splitlines()]
     assert [row["file"] for row in listed] == ["absent.onnx", "bad.onnx"]
     assert "there/board.csv, row 4: expected a file" in listed[0]["reason"]
