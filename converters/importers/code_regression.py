@@ -14,6 +14,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.
     Warns:
         UserWarning: rows without source code were left out.
     """
-    table = open_table(path)
+    with _reading_table():
+        table = open_table(path)
     target = _check(table, path)
     kept: list[dict[str, Any]] = []
     found: set[str] = set()
@@ -69,6 +71,15 @@ def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.
     if num_empty:
         warnings.warn(f"{path}: {num_empty:,} rows without source code are left out.", stacklevel=2)
     return pd.DataFrame(kept)
+
+
+@contextmanager
+def _reading_table() -> Iterator[None]:
+    """Turn the error of a table that cannot be read, which names the file, into a BenchmarkFileError."""
+    try:
+        yield
+    except ValueError as e:
+        raise BenchmarkFileError(str(e)) from e
 
 
 def _check(table: BatchedTable, path: Path) -> str:
@@ -89,14 +100,15 @@ def _records(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a space with their positions in the file; add the names of all spaces to ``found``."""
     first = 0
-    for batch in table.batches(ROWS):
-        names = [str(name) for name in batch["space"].to_pylist()]
-        found.update(names)
-        numbers = [first + row for row, name in enumerate(names) if space in (None, name)]
-        chosen = batch if space is None else batch.filter(pc.equal(batch["space"].cast("string"), space))
-        yield from zip(numbers, chosen.to_pylist(), strict=True)
-        first += batch.num_rows
-        bar.update(batch.num_rows)
+    with _reading_table():
+        for batch in table.batches(ROWS):
+            names = [str(name) for name in batch["space"].to_pylist()]
+            found.update(names)
+            numbers = [first + row for row, name in enumerate(names) if space in (None, name)]
+            chosen = batch if space is None else batch.filter(pc.equal(batch["space"].cast("string"), space))
+            yield from zip(numbers, chosen.to_pylist(), strict=True)
+            first += batch.num_rows
+            bar.update(batch.num_rows)
 
 
 def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Code-Regression: a small table of its published columns, made here."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,19 @@ def test_rows_without_source_are_told(tmp_path: Path) -> None:
 def test_bad_files(tmp_path: Path, rows: list[dict[str, Any]], match: str) -> None:
     with pytest.raises(BenchmarkFileError, match=match):
         read_benchmark("code-regression", write(tmp_path / "data.parquet", rows))
+
+
+@pytest.mark.parametrize("damaged", [slice(0, 200), slice(200, 400)], ids=["footer", "values"])
+def test_damaged_tables(tmp_path: Path, damaged: slice) -> None:
+    path = write(tmp_path / "data.parquet", ROWS * 2000)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(content[damaged], b""))
+    with pytest.raises(BenchmarkFileError, match=r"data\.parquet: expected a readable parquet table"):
+        read_benchmark("code-regression", path)
+
+
+def test_rows_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(f"{json.dumps(APPS)}\n{json.dumps(APPS | {'input': 5})}\n")
+    with pytest.raises(BenchmarkFileError, match=r"data\.jsonl: expected values of one kind .* in row 1"):
+        read_benchmark("code-regression", path)
