@@ -7,10 +7,11 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import onnx.shape_inference
-from onnx import ModelProto, TensorShapeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
 
 from converters.errors import OnnxModelError
 from converters.graph import Shape
+from converters.models.one_node import place
 
 InputShape: TypeAlias = Shape | Sequence[Shape]  # of the only input, or of several
 ADVICE = "Give the shape of every input up to this one: --input-shape, or input_shape=."
@@ -44,7 +45,7 @@ def with_ranks(model: ModelProto, shapes: Sequence[Shape], weights: Container[st
     Inputs that are ``weights`` do not count.
 
     Raises:
-        OnnxModelError: a rank stays unknown.
+        OnnxModelError: a rank stays unknown; for an output, the message names the node because of which.
     """
     inputs = model.graph.input
     for value, shape in zip([value for value in inputs if value.name not in weights], shapes, strict=False):
@@ -57,8 +58,23 @@ def with_ranks(model: ModelProto, shapes: Sequence[Shape], weights: Container[st
     if any(map(_lacks_rank, model.graph.output)):
         model = onnx.shape_inference.infer_shapes(model)
     for value in filter(_lacks_rank, model.graph.output):
-        raise OnnxModelError(f"output {value.name!r}: expected a tensor of known rank, got one without a shape.")
+        raise OnnxModelError(
+            f"output {value.name!r}: expected a tensor of known rank, got one without a shape"
+            f"{_origin(model.graph, value.name)}."
+        )
     return model
+
+
+def _origin(graph: GraphProto, x: str) -> str:
+    """Return words that name the first node on a way to a value that makes its rank unknown; "" if no node makes it."""
+    ranked = {value.name for value in (*graph.value_info, *graph.input) if not _lacks_rank(value)}
+    ranked.update(["", *(tensor.name for tensor in graph.initializer)])
+    origin = ""
+    for node in reversed(graph.node):
+        if x in node.output:
+            origin = f", from {place(node)}"
+            x = next((y for y in node.input if y not in ranked), x)
+    return origin
 
 
 def _lacks_rank(value: ValueInfoProto) -> bool:

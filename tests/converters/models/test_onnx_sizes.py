@@ -91,6 +91,19 @@ def test_a_rank_that_stays_unknown_is_refused():
         model_to_graph(without_shape(other, other.graph.output))
 
 
+def test_the_node_that_makes_a_rank_unknown_is_named():
+    proto = model(
+        "(float[1,3] x, int64 n, bool more) => (float[1,3] y) {"
+        " a = Relu (x)"
+        " b = Loop (n, more, a) <body = g (int64 i, bool c, float[1,3] u) => (bool d, float[M,N] v)"
+        " { d = Identity (c) v = Relu (u) }>"
+        " c = Sqrt (x)"
+        " y = Add (c, b) }"
+    )
+    with pytest.raises(OnnxModelError, match=r"output 'y': .* got one without a shape, from Loop 'b'\."):
+        model_to_graph(without_shape(proto, proto.graph.output))
+
+
 def test_sizes_that_depend_on_the_data_are_open_in_the_text():
     proto = model("(float[4] x) => (int64[1,M] y) { y = NonZero (x) }")
     assert signature(proto) == "network (float[4] v0) => (int64[1,?] v1) {"
