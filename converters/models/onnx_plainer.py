@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 from onnx import NodeProto
-from onnx.helper import make_node, np_dtype_to_tensor_dtype
+from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
 
 from converters.constants import Array
 from converters.models.one_node import copied, integer_of
@@ -16,6 +16,7 @@ from converters.models.onnx_values import Values
 from converters.tensor_types import element_type
 
 BIASED = frozenset({"Conv", "ConvTranspose"})  # operators whose third input is a bias
+POOLS = frozenset({"AveragePool", "MaxPool"})
 
 
 class Plainer:
@@ -29,7 +30,7 @@ class Plainer:
         """Return a plainer node; its types must have been inferred.
 
         Replaced are casts to the type that a value has, splits into sequences, and gathers of all elements in order
-        that only add axes. ``Dropout`` at inference keeps one input.
+        that only add axes. ``Dropout`` at inference keeps one input, and dilated pools get explicit padding.
         """
         if node.domain not in STANDARD_DOMAINS:
             return node
@@ -41,6 +42,8 @@ class Plainer:
             return self._cast(node)
         if node.op_type == "Dropout" and not self._is_training(node):
             return make_node("Dropout", node.input[:1], node.output, node.name)
+        if node.op_type in POOLS:
+            return self._with_pads(node)
         if node.op_type == "Gather" and self._keeps_order(node):
             sizes = f"{node.output[0]}\0sizes"
             self._values.arrays[sizes] = np.array(self._values.shape(node.output[0]))
@@ -94,6 +97,25 @@ class Plainer:
         if given == wanted and x not in self._values.weights:  # Identity would give a weight another identity
             return make_node("Identity", [x], [output], node.name)
         return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
+
+    def _with_pads(self, node: NodeProto) -> NodeProto:
+        """Replace ``auto_pad`` of a dilated pool by explicit padding.
+
+        NOTE: this follows ONNX Runtime, which pads as if windows were not dilated; by the ONNX specification, the
+        output would be larger.
+        """
+        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+        shape, side = self._values.shape(node.input[0]), given.pop("auto_pad", b"")
+        if not shape or side not in (b"SAME_LOWER", b"SAME_UPPER") or max(given.get("dilations", (1,))) == 1:
+            return node
+        strides = given.get("strides", (1,) * len(given["kernel_shape"]))
+        sizes = zip(shape[2:], given["kernel_shape"], strides, strict=True)
+        missing = [max((-(-n // stride) - 1) * stride + k - n, 0) for n, k, stride in sizes]
+        half, rest = [total // 2 for total in missing], [total - total // 2 for total in missing]
+        given["pads"] = half + rest if side == b"SAME_UPPER" else rest + half
+        padded = make_node(node.op_type, node.input, node.output, node.name, **given)
+        self._values.infer(padded)
+        return padded
 
     def _is_training(self, node: NodeProto) -> bool:
         """Return whether a ``Dropout`` is or may be in training mode."""

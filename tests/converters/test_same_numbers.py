@@ -50,6 +50,9 @@ SAME = {
         one = Constant <value_int = 1> ()  i = Constant <value_int = -1> ()
         q = SplitToSequence <axis = 1, keepdims = 0> (x, one)  a = SequenceAt (q, i)
         s = SplitToSequence <axis = -2, keepdims = 0> (x)  b = SequenceAt (s, one)  y = Sub (a, b) }""",
+    "dilated pools with padding of their own": """(float[1,2,8,9] x) => (float[1,2,H,W] y, float[1,2,M,N] z) {
+        y = MaxPool <auto_pad = "SAME_UPPER", dilations = [2,3], kernel_shape = [3,2], strides = [2,1]> (x)
+        z = AveragePool <auto_pad = "SAME_LOWER", dilations = [3,2], kernel_shape = [2,3], strides = [1,2]> (x) }""",
     "a view of nothing": """(float[4,2] x) => (float[N,2] y) {
         s = Constant <value_ints = [0]> ()  e = Constant <value_ints = [0]> ()  part = Slice (x, s, e)
         shape = Constant <value_ints = [0,2]> ()  v = Reshape <allowzero = 1> (part, shape)  y = Relu (v) }""",
