@@ -19,6 +19,7 @@ from scipy.stats import norm
 from tqdm import tqdm
 
 from nasrlm.adaptation.repeated_labels import mean_labels, places_of
+from nasrlm.adaptation.stray_labels import LEAST_GAP
 from nasrlm.arguments import check_kind
 from nasrlm.arrays import FloatArray
 from nasrlm.calibration import LEVELS, fit_calibration
@@ -47,7 +48,7 @@ class Comparison(NamedTuple):
         spelled: mean absolute error of the model's spelled medians on valid rows, in the objective's unit.
         summed: the same for the sum, with each label left out of the fit that predicts it; NaN if no sum was fitted.
         is_summed: whether the sum is predicted from now on.
-        why: the reason why no sum was fitted; empty if one was.
+        why: the reason why no sum was fitted, or the row of a label because of which it is not closer; else empty.
     """
 
     objective: str
@@ -103,16 +104,15 @@ def refine(
         labels, labels_of_rows = examples.labels[:, column], rows.labels[:, column]
         if (largest := np.nanmax(np.abs(labels))) > MAX_LABEL:
             raise ValueError(f"refine: expected labels of {name} up to {MAX_LABEL:g}, got {largest:g}.")
-        error, summed, is_summed, why = float(np.nanmean(np.abs(medians - labels[is_valid]))), float("nan"), False, ""
+        error, summed, is_summed = float(np.nanmean(np.abs(medians - labels[is_valid]))), float("nan"), False
         if fitted := _fitted_sum(name, counts, labels, labels_of_rows, places):
             cost_sum, expected = fitted
             errors = np.abs(np.nan_to_num(expected) - labels)  # a prediction that is not above 0 counts as 0
             summed = float(errors[is_valid & np.isfinite(labels)].mean())
             if is_summed := summed < (1 - GAIN) * error:
                 of_space[name] = cost_sum
-        else:
-            undetermined = "the labels do not determine what rows cost"
-            why = "a label is not above 0" if np.nanmin(labels_of_rows) <= 0 else undetermined
+        undetermined = "" if fitted else "the labels do not determine what rows cost"
+        why = "" if is_summed else _doubt(rows, name) or undetermined
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
     in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
     sums_by_space = {**checkpoint.sums_by_space, space: in_order}
@@ -126,6 +126,20 @@ def _one_a_text(examples: Examples) -> Examples:
     found = examples.rows(firsts)
     splits = np.array(["train" if text in learned else "valid" for text in found.texts], dtype=np.str_)
     return replace(found, labels=labels, splits=splits)
+
+
+def _doubt(rows: Examples, objective: str) -> str:
+    """Say what is wrong with labels of rows: one is not above 0, or so dear that no others matter; "" if neither."""
+    labels = rows.labels[:, rows.objectives.index(objective)]
+    if np.nanmin(labels) <= 0:
+        return "a label is not above 0"
+    costs = 1 / labels if Objective.parse(objective).is_rate else labels
+    ordered = np.sort(costs[np.isfinite(costs)])
+    dearer = ordered[len(ordered) // 2 :]
+    if (dearer[1:] < LEAST_GAP * dearer[:-1]).all():
+        return ""
+    row = int(np.nanargmax(costs))
+    return f"{rows.place(row)} has {labels[row]:.4g}, far from the other labels"
 
 
 def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:

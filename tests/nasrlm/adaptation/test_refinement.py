@@ -17,7 +17,7 @@ from nasrlm.adaptation.refine import FEWEST_VALID, refine
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import CheckpointError
-from nasrlm.examples import Examples
+from nasrlm.examples import Examples, Origins
 from nasrlm.model.encoded import Encoded
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader
@@ -321,6 +321,27 @@ def test_many_labels_of_networks_with_equal_rows_are_not_called_too_few(
     alike = replace(examples, texts=[f"Conv{row}\nPool\n" for row in range(len(examples))])  # no networks
     _, comparisons = refine(spelling, SPACE.name, alike.labelled([LATENCY]))
     assert comparisons[0].why == "the labels do not determine what rows cost"
+
+
+@pytest.mark.parametrize(
+    ("row", "objective", "label", "is_fitted"),
+    [(0, LATENCY, 1e9, False), (0, THROUGHPUT, 1e-9, False), (50, LATENCY, 1e9, True)],
+)
+def test_a_stray_label_is_told_by_its_row(
+    spelling: Checkpoint,
+    examples: Examples,
+    table: pd.DataFrame,
+    row: int,
+    objective: str,
+    label: float,
+    is_fitted: bool,
+) -> None:
+    known, stray = table[table["split"] != "test"], examples.labelled([objective])
+    stray.labels[row] = label
+    origins = Origins.of_tables([known], [Path("t.csv")])
+    _, (found,) = refine(spelling, SPACE.name, replace(stray, origins=origins))
+    assert (found.is_summed, bool(np.isfinite(found.summed))) == (False, is_fitted)
+    assert found.why == f"t.csv, row {known.index[row]} has {label:g}, far from the other labels"
 
 
 @pytest.mark.filterwarnings("error")
