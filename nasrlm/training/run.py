@@ -103,6 +103,7 @@ class TrainingRun:
         warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
         self.schedule = Schedule(self.optimizers, warmup_steps, self.total_steps)
         self.step, self.seconds = 0, 0.0
+        self.saved_step: int | None = None  # of the state in the folder; None if there is none
         self.losses: list[float] = []  # since the last evaluation
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.model.state_dict()
 
@@ -120,7 +121,7 @@ class TrainingRun:
                 store_ids(self._ids_path, *self.new_ids)
         with denormals_as_zero(), interrupts_wait(self.processes.count == 1) as interrupted:
             self._take_steps(interrupted)
-            if self.processes.saves(True):
+            if self.processes.saves(self.step != self.saved_step):
                 self._save_state()
         if self.processes.is_first:
             self.log.close()
@@ -288,6 +289,7 @@ class TrainingRun:
             "optimizers": optimizers,
         }
         write_state(self._state_path, state)
+        self.saved_step = self.step
 
     def _load_state(self) -> None:
         if self.saved is not None:
@@ -301,7 +303,8 @@ class TrainingRun:
             )
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step = self.saved_step = state["step"]
+        self.seconds = state["seconds"]
         self.losses, self.log.entries = list(map(float, state["losses"])), list(map(dict, state["log"]))
         best_tau, best_step, self.best_weights = state["best"]
         self.best_tau, self.best_step = float(best_tau), int(best_step)

@@ -170,11 +170,16 @@ def test_a_run_that_was_killed_while_it_saved_leaves_no_files_behind(tmp_path: P
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
     first = train(config(tmp_path), layer_examples(), progress=False)
+    before = contents()
     again = train(config(tmp_path), layer_examples(), progress=False)
     assert again.steps == first.steps
     assert again.seconds == first.seconds
     assert len(log_of(tmp_path)) == 3
+    assert contents() == before
 
 
 def test_a_run_that_shall_not_resume_starts_again(tmp_path: Path) -> None:
