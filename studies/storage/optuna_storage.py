@@ -51,6 +51,14 @@ def open_storage(storage: str) -> BaseStorage:
         ) from error
 
 
+def lacks_file(storage: str) -> bool:
+    """Return whether a storage is a journal or an SQLite database whose file does not exist."""
+    scheme, is_url, rest = storage.partition("://")
+    if not is_url:
+        return not Path(storage).exists()
+    return scheme.startswith("sqlite") and "uri=" not in rest and not Path(rest[1:].partition("?")[0]).exists()
+
+
 def with_driver(url: str) -> str:
     """Add to ``postgresql://`` the driver that the extra ``postgres`` installs; return other URLs unchanged."""
     return re.sub("^postgres(ql)?://", "postgresql+psycopg://", url)

@@ -36,7 +36,7 @@ from studies.optuna_trials import (
     recorded_predictions,
 )
 from studies.storage.locks import open_locks
-from studies.storage.optuna_storage import UNANSWERED, answering, join_study, name_in, open_storage, quiet
+from studies.storage.optuna_storage import UNANSWERED, answering, join_study, lacks_file, name_in, open_storage, quiet
 
 A = TypeVar("A", bound=Hashable)
 T = TypeVar("T")
@@ -81,6 +81,11 @@ class SharedStudy(Generic[A]):
         self._unheld_since: dict[int, float] = {}  # times by the numbers of running trials that nobody holds
         self._stored_keys: dict[int, str] = {}  # architecture keys of trials pruned by the gate, by trial number
         self._finished: dict[int, Entry] = {}  # entries of finished trials, by trial number
+        if ledger.evaluated and lacks_file(storage):  # opening it would create it
+            raise StudyError(
+                f"storage {self._name}: expected the {len(ledger.evaluated)} results of the study's history, got no "
+                "such file. Restore it, resume from the folder that its path is relative to, or start a new study."
+            )
         self._storage = open_storage(storage)
         self.locks = self.patiently(lambda: open_locks(self._storage, storage, name_in(self._storage, config)))
         try:

@@ -26,12 +26,28 @@ def test_results_that_the_storage_lost_are_not_dropped(tmp_path: Path) -> None:
     journal, out = tmp_path / "journal.log", tmp_path / "out"
     run(guided_config(), out, storage=str(journal))
     history = (out / HISTORY_FILE).read_bytes()
-    journal.unlink()
+    journal.write_bytes(b"")
     with pytest.raises(
         StudyError, match=r"journal\.log: expected the \d+ results of the study's history, got all but \d+"
     ):
         run(guided_config(), out, storage=str(journal), resume=True)
     assert (out / HISTORY_FILE).read_bytes() == history
+
+
+@pytest.mark.parametrize("storage", ["journal.log", "sqlite:///study.db"])
+def test_a_relative_storage_is_not_created_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    run(guided_config(), tmp_path / "out", storage=storage)
+    monkeypatch.chdir(tmp_path / "there")
+    with pytest.raises(StudyError, match=r"expected the \d+ results of the study's history, got no such file"):
+        run(guided_config(), tmp_path / "out", storage=storage, resume=True)
+    assert not list(Path().iterdir())
+    monkeypatch.chdir(tmp_path / "here")
+    run(guided_config(), tmp_path / "out", storage=storage, resume=True)
 
 
 def test_what_a_killed_worker_was_writing_is_cut_off(tmp_path: Path) -> None:
