@@ -103,7 +103,8 @@ class Checkpoint:
     def sha256(self) -> str:
         """Hash of everything that predictions depend on, in 16 hexadecimal digits.
 
-        That is weights, including encoders of spaces, tokenizer, objectives, calibration, sums and spaces of readouts.
+        That is weights, including encoders of spaces, tokenizer, objectives, calibration, sums, spaces of readouts and
+        truncation. The rest of the model's config is left out: with other values, its weights would be of no use.
         """
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
         calibrations = {"": self.calibration, **self.calibration_by_space}
@@ -116,6 +117,8 @@ class Checkpoint:
             digest.update(to_json(sums).encode())
         if any(self.readout_spaces):
             digest.update(to_json(self.readout_spaces).encode())
+        if limit := self.model.config.token_limit:
+            digest.update(to_json(asdict(limit)).encode())
         return digest.hexdigest()[:16]
 
     @property

@@ -283,6 +283,14 @@ def test_what_a_checkpoint_says_of_itself_comes_with_it(checkpoint: Checkpoint, 
     assert (tmp_path / "mine.md").read_text() == "mine"
 
 
+def test_its_digest_tells_how_texts_are_truncated(checkpoint: Checkpoint) -> None:
+    model, digests = deepcopy(checkpoint.model), set()
+    for truncation, context in (("error", 99), ("error", 98), ("head", 98), ("tail", 98), ("tail", 99)):
+        model.config = replace(model.config, truncation=truncation, max_text_tokens=context)
+        digests.add(replace(checkpoint, model=model).sha256)
+    assert len(digests) == 4  # a longer context that texts have to fit into changes no prediction
+
+
 def test_its_digest_tells_weights_tokenizer_and_calibration(
     checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
