@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from itertools import islice, product
+from threading import RLock
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -32,6 +34,13 @@ EXPORT_OPSET = 20  # the latest that the TorchScript exporter supports
 # integers of up to ten.
 MAX_TRIES = 1280
 
+# Torch's exporters, and what is suppressed and replaced around them, belong to the whole process. A fork waits too,
+# because no export could begin in a process that was forked during another one.
+_ONE_AT_A_TIME = RLock()
+if hasattr(os, "register_at_fork"):
+    _RELEASE = _ONE_AT_A_TIME.release
+    os.register_at_fork(before=_ONE_AT_A_TIME.acquire, after_in_parent=_RELEASE, after_in_child=_RELEASE)
+
 
 def export_module(module: torch.nn.Module, input_shape: InputShape) -> onnx.ModelProto:
     """Return the ONNX model of a module in evaluation mode, with weights and with batch norms not folded.
@@ -50,8 +59,14 @@ def export_module(module: torch.nn.Module, input_shape: InputShape) -> onnx.Mode
             its computation depends on the inputs' values, or torch cannot export it or exports something else, see
             ``check_answers``.
 
-    Cost: a second or two for a ResNet-50; more if the newer exporter is needed.
+    Cost: a second or two for a ResNet-50; more if the newer exporter is needed. Of several threads, one exports at a
+    time.
     """
+    with _ONE_AT_A_TIME:
+        return _exported_alone(module, input_shape)
+
+
+def _exported_alone(module: torch.nn.Module, input_shape: InputShape) -> onnx.ModelProto:
     import torch
 
     if not isinstance(module, torch.nn.Module):
