@@ -62,6 +62,9 @@ class MeasuringInterruptedError(KeyboardInterrupt):
         super().__init__()
         self.latencies = latencies
 
+    def __reduce__(self) -> tuple[Any, ...]:  # ``args`` is empty, from which a pool could not unpickle it
+        return type(self), (self.latencies,)
+
 
 class NotAllMeasuredError(OnnxTextError):
     """ONNX Runtime cannot run some of N texts; the others are measured.
@@ -76,6 +79,9 @@ class NotAllMeasuredError(OnnxTextError):
         super().__init__(f"{next(iter(reasons.values()))}{share}")
         self.latencies = latencies
         self.reasons = reasons
+
+    def __reduce__(self) -> tuple[Any, ...]:  # ``args`` has the message alone, from which a pool could not unpickle it
+        return type(self), (self.latencies, self.reasons)
 
 
 def measure_latencies(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class UnreadableTextError(ValueError):
@@ -16,7 +17,10 @@ class UnreadableTextError(ValueError):
 
     def __init__(self, problem: str, row: int, rest: str, file: str = "") -> None:
         super().__init__(f"{file}{': ' if file else ''}text: {problem} in row {row} {rest}")
-        self.problem, self.row, self._rest = problem, row, rest
+        self.problem, self.row, self._rest, self._file = problem, row, rest, file
+
+    def __reduce__(self) -> tuple[Any, ...]:  # ``args`` has the message alone, from which a pool could not unpickle it
+        return type(self), (self.problem, self.row, self._rest, self._file)
 
     def in_row(self, row: int, file: str = "") -> UnreadableTextError:
         """Return this error with the row and file of the data that the texts were taken from."""

@@ -1,5 +1,6 @@
 """Latencies: the order of measuring, and a few real runs."""
 
+import pickle
 import time
 from collections import Counter
 
@@ -7,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from converters import OnnxTextError, machine_description, measure_latencies, runtime
+from converters import Latency, OnnxTextError, machine_description, measure_latencies, runtime
 from converters.builder import GraphBuilder
-from converters.runtime import NotAllMeasuredError
+from converters.runtime import MeasuringInterruptedError, NotAllMeasuredError
 from converters.text import write
 
 
@@ -246,3 +247,10 @@ def test_a_text_alone_is_no_list_of_texts():
         measure_latencies("<")
     with pytest.raises(ValueError, match="measure_latencies: expected a list of texts, got NoneType"):
         measure_latencies(None)
+
+
+def test_another_process_may_raise_the_errors():
+    unmeasured = NotAllMeasuredError([None, Latency(1.0, (0.9, 1.1), 5)], {0: "failed: net 0"})
+    for error in (unmeasured, MeasuringInterruptedError([None])):
+        copied = pickle.loads(pickle.dumps(error))
+        assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
