@@ -15,8 +15,10 @@ def to_floats(given: ArrayLike) -> FloatArray:
     """Return numbers as floats, with NaN for missing ones: None, pandas' NA, and masked ones of NumPy.
 
     Raises:
-        TypeError, ValueError: something is no number, or rows differ in length.
+        TypeError, ValueError: something is no real number, such as a time, or rows differ in length.
     """
+    if (given_type := np.asarray(given).dtype).kind in "mMc":  # NumPy would convert them, times to their counts of ns
+        raise TypeError(f"expected real numbers, got {given_type}")
     try:
         return np.asarray(np.ma.filled(np.ma.asarray(given, dtype=np.float64), np.nan))
     except TypeError:

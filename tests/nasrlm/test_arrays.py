@@ -42,7 +42,23 @@ def test_masked_numbers_are_nan() -> None:
 def test_labels_to_adapt_to_may_be_missing() -> None:
     checkpoint, texts = network_checkpoint(), drawn_texts("nasbench201", 2, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@new, got 1\."):
-        adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", pd.Series([1.0, pd.NA], dtype=object))  # type: ignore[arg-type]
+        adapt(checkpoint, make_pool(checkpoint, texts), "latency_ms@new", pd.Series([1.0, pd.NA], dtype=object))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.Series(pd.to_timedelta([1.5, None], unit="ms")),
+        np.array([1500, 2000], "timedelta64[us]"),
+        pd.Series(pd.to_timedelta([1.5], unit="ms")).astype("duration[ns][pyarrow]"),
+        pd.to_datetime(["2026-11-30"]),
+        np.array([1 + 0j]),
+    ],
+)
+def test_times_and_complex_numbers_are_no_numbers(given: Any) -> None:
+    """NumPy would make nanoseconds of them, which nobody names in an objective."""
+    with pytest.raises(TypeError, match=r"expected real numbers, got (timedelta|datetime|complex)"):
+        to_floats(given)
 
 
 @pytest.mark.parametrize(("names", "got"), [(iter("ab"), "str"), (3, "int"), (["a"], "1")])
