@@ -158,7 +158,7 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
             f"space {name}: expected attributes {', '.join(REQUIRED_ATTRIBUTES)}, got none named "
             f"{', '.join(missing)}. Set them in the class."
         )
-    space._address = name
+    object.__setattr__(space, "_address", name)  # the class may be a frozen dataclass
     if name not in REGISTRY and (broken := broken_promise(space)):
         raise UnknownSpaceError(f"space {name}: {broken}. See spaces/space.py.")
     return space

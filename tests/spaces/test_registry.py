@@ -30,6 +30,10 @@ class Digits(SearchSpace[Digit]):
     def format(self, architecture): return str(architecture.value)
     def architecture_key(self, architecture): return self.format(architecture)
 
+@dataclass(frozen=True)
+class Frozen(Digits):
+    width: int = 8
+
 class Unfinished(SearchSpace[Digit]):
     name = "unfinished"
 
@@ -86,6 +90,11 @@ def test_own_space(own_file):
     space = get_space(f"{own_file}:Digits")
     assert space.format(space.decode([7])) == "7"
     assert [digit.value for digit in space.enumerate()] == list(range(10))
+
+
+def test_own_space_may_be_a_frozen_dataclass(own_file):
+    space = get_space(f"{own_file}:Frozen", width=16)
+    assert (space.width, space.address) == (16, f"{own_file}:Frozen")
 
 
 def test_own_space_opened_twice_gives_equal_architectures(own_file, monkeypatch):
