@@ -158,7 +158,7 @@ def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[
 
 
 def known_values(
-    known: Mapping[str, Sequence[float]] | None, texts: Sequence[str], objectives: Sequence[str]
+    known: Mapping[str, Iterable[float]] | None, texts: Sequence[str], objectives: Sequence[str]
 ) -> FloatArray:
     """Return (N, M) known values, NaN for objectives without any.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ def predict_by_space(
     texts: Sequence[str],
     spaces: Sequence[str | Space],
     objectives: Sequence[str] | None,
-    quantiles: Sequence[float],
+    quantiles: Iterable[float],
     progress: bool,
 ) -> Prediction:
     """Call ``Predictor.predict`` for N texts of N spaces or names of spaces; "", None, NaN or NA if one is not known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -113,15 +113,20 @@ class Predictor:
             of_all._own[space] = other
         return other
 
-    def objectives_of(self, space: str) -> tuple[str, ...]:
-        """Return the objectives that were learned in a space, in decoding order; all for an unknown space."""
-        return self._of_all.checkpoint.objectives_of(space)
+    def objectives_of(self, space: str | Space) -> tuple[str, ...]:
+        """Return the objectives that were learned in a space, in decoding order; all for an unknown space.
+
+        Raises:
+            ValueError: ``space`` is neither a space nor the name of one.
+        """
+        checkpoint = self._of_all.checkpoint
+        return checkpoint.objectives_of(space if isinstance(space, str) else checked_space(space, checkpoint.spaces))
 
     def predict(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         objectives: Sequence[str] | None = None,
-        quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+        quantiles: Iterable[float] = (0.1, 0.5, 0.9),
         progress: bool = False,
         spaces: Sequence[str | Space] | None = None,
     ) -> Prediction:
@@ -168,7 +173,7 @@ class Predictor:
         return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
     def sample(
-        self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int | np.random.Generator = 0
+        self, texts: Iterable[str], objectives: Sequence[str], samples: int, seed: int | np.random.Generator = 0
     ) -> FloatArray:
         """Draw samples from the calibrated distribution of each objective, given the text.
 
@@ -203,10 +208,10 @@ class Predictor:
 
     def joint_samples(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         objectives: Sequence[str],
         samples: int,
-        known: Mapping[str, Sequence[float]] | None = None,
+        known: Mapping[str, Iterable[float]] | None = None,
         temperature: float = 1.0,
         seed: int | np.random.Generator = 0,
     ) -> FloatArray:
@@ -247,7 +252,7 @@ class Predictor:
         return drawn[:, [names.index(name) for name in asked]]
 
     def log_probabilities(
-        self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False
+        self, texts: Iterable[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False
     ) -> FloatArray:
         """Compute the model's uncalibrated log-probability of each value, rounded to a number that it can write.
 
@@ -284,7 +289,7 @@ class Predictor:
         return in_batches(self._reader, texts, (len(ids),), score)
 
     def cumulative_probabilities(
-        self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
+        self, texts: Iterable[str], objectives: Sequence[str], values: ArrayLike
     ) -> FloatArray:
         """Compute the model's uncalibrated probability that each objective is at most the value.
 
@@ -310,7 +315,7 @@ class Predictor:
 
         return np.where(known, np.clip(in_batches(self._reader, texts, (len(ids),), score), 0, 1), np.nan)
 
-    def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
+    def summaries(self, texts: Iterable[str], progress: bool = False) -> FloatArray:
         """Compute an (N, summary_width) vector for each text, see ``Encoded.summaries``; it ignores the space."""
         width, asked = self.checkpoint.model.summary_width, self._of_all  # the encoder that all spaces share
 
@@ -322,7 +327,7 @@ class Predictor:
             asked._reader, checked_texts(texts), (width,), summarise, num_workers, progress, rows_per_text=1
         )
 
-    def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
+    def to_ids(self, texts: Iterable[str], progress: bool = False) -> list[NDArray[np.int32]]:
         """Return the token ids of every text, as arrays so that millions of texts fit into memory.
 
         Raises:

@@ -72,7 +72,7 @@ class GenotypeSpace(SearchSpace[Choices]):
     """
 
     choices: ClassVar[Mapping[str, Sequence[Choice]]]
-    objectives = ()
+    objectives: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

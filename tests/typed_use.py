@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any, assert_type
 
+import numpy as np
+import pandas as pd
 from pymoo.core.problem import Problem
 
 import nasrlm
+from converters import Graph
+from spaces import Choices, GenotypeSpace
 
 
 def gates_of_a_named_space(problem: Problem) -> None:
@@ -25,3 +29,21 @@ def a_run_from_python(examples: nasrlm.Examples) -> None:
 def a_device_from_tables(checkpoint: nasrlm.Checkpoint) -> None:
     config = nasrlm.AdaptConfig(["measured.csv", Path("more.parquet")], ["latency_ms@mine"], samples=None)
     assert_type(nasrlm.adapt_to_tables(checkpoint, config).checkpoint, nasrlm.Checkpoint)
+
+
+class OwnSpace(GenotypeSpace):
+    name = "own"
+    objectives = ("accuracy@cifar10", "latency_ms@here")
+    choices = {"width": (16, 24), "kernel": (3, 5)}  # noqa: RUF012 - as docs/new-space.md writes it
+
+    def build(self, architecture: Choices) -> Graph:
+        raise NotImplementedError
+
+
+def labels_in_memory(checkpoint: nasrlm.Checkpoint, table: pd.DataFrame) -> None:
+    space, texts = OwnSpace(), table["text"]
+    pool = nasrlm.make_pool(checkpoint, texts, space=space)
+    predictor = nasrlm.Predictor(nasrlm.adapt(checkpoint, pool, "latency_ms@mine", table["label"]))
+    known = {"accuracy@cifar10": np.full(len(texts), 93.0)}
+    predictor.joint_samples(texts, predictor.objectives_of(space), samples=100, known=known)
+    assert_type(predictor.predict(texts, quantiles=np.linspace(0.1, 0.9, 9)), nasrlm.Prediction)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nasrlm.adaptation.adaptable_labels import labelled_rows, warn_of_labels, warn_of_strays
 from nasrlm.adaptation.boosted_trees import expected_by_trees
@@ -56,7 +56,7 @@ def adapt(
     checkpoint: Checkpoint,
     pool: Pool,
     objective: str,
-    labels: FloatArray,
+    labels: ArrayLike,
     progress: bool = False,
     *,
     names: Sequence[str] | None = None,

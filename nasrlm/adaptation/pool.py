@@ -6,7 +6,7 @@ N texts, M known objectives, S numbers of a summary, C counts, F sizes and count
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -190,7 +190,7 @@ class Pool:
         return self.without(objective) if objective in self.read_off else self
 
 
-def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
+def make_pool(checkpoint: Checkpoint, texts: Iterable[str], progress: bool = False, space: str | Space = "") -> Pool:
     """Return a pool of texts with a checkpoint's predictions for them, for ``nasrlm.adapt``.
 
     Args:

@@ -58,6 +58,13 @@ def test_a_space_has_the_objectives_learned_of_it(several: Checkpoint, checkpoin
     assert checkpoint.objectives_of("nasbench201") == OBJECTIVES
 
 
+def test_a_space_has_the_objectives_of_its_name(several: Checkpoint) -> None:
+    predictor = Predictor(several)
+    assert predictor.objectives_of(get_space("nasbench201")) == OBJECTIVES
+    with pytest.raises(ValueError, match=r"^space: expected a space or its name, got 3\."):
+        predictor.objectives_of(3)  # type: ignore[arg-type]
+
+
 def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpoint) -> None:
     predictor, texts, spaces = Predictor(several), [*TEXTS, *TEXTS], ["other", "nasbench201", "", "other"]
     found = predictor.predict(texts, [LATENCY], spaces=spaces)
