@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,17 @@ def user_files() -> tuple[Path, ...]:
     """
     names = [name for name in sys.modules if name.startswith(USER_MODULE)]
     return tuple(Path(file) for name in names if (file := sys.modules[name].__file__))
+
+
+def is_of_user_file(space_class: type) -> bool:
+    """Return whether a class was imported from the file of a user's space, by ``import_user_file``."""
+    return space_class.__module__.startswith(USER_MODULE)
+
+
+def empty_space(file: str, class_name: str) -> SearchSpace[Any]:
+    """Return a space of a class in a user's file without its attributes, which ``pickle`` adds."""
+    found: type[SearchSpace[Any]] = attrgetter(class_name)(import_user_file(Path(file)))
+    return object.__new__(found)
 
 
 def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:

@@ -1,5 +1,7 @@
 """Names, and users' own files."""
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -90,6 +92,24 @@ def test_own_space(own_file):
     space = get_space(f"{own_file}:Digits")
     assert space.format(space.decode([7])) == "7"
     assert [digit.value for digit in space.enumerate()] == list(range(10))
+
+
+@pytest.mark.parametrize("name", ["Digits", "Frozen"])
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
+def test_another_process_can_unpickle_an_own_space(own_file, name, protocol):
+    (own_file.parent / "space.pickle").write_bytes(pickle.dumps(get_space(f"{own_file}:{name}"), protocol))
+    code = "import pickle; space = pickle.load(open('space.pickle', 'rb')); print(space.decode([7]), vars(space))"
+    told = subprocess.run([sys.executable, "-c", code], cwd=own_file.parent, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("Digit(value=7) {'")
+    assert f"'_address': '{own_file}:{name}'" in told.stdout
+
+
+def test_own_space_is_copied_with_its_attributes(own_file):
+    space = get_space(f"{own_file}:Digits")
+    space.width = [16]
+    copied = copy.deepcopy(space)
+    assert (type(copied), copied.width) == (type(space), [16])
+    assert copied.width is not space.width
 
 
 def test_own_space_may_be_a_frozen_dataclass(own_file):
