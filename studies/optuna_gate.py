@@ -142,16 +142,19 @@ class ParetoGate(Generic[A]):
 
         Raises:
             optuna.TrialPruned: the genes form no architecture.
-            ValueError: the trial was queued with parameters outside these choices.
+            ValueError: the trial was queued with parameters outside these choices, or the study's sampler fails.
         """
         sizes = self.space.sampled_sizes
         try:
             genes = [
                 trial.suggest_categorical(gene, range(size)) for gene, size in zip(self._genes, sizes, strict=True)
             ]
-        except ValueError as e:  # the trial was queued by somebody else
+        except ValueError as e:  # the trial was queued by somebody else, or the sampler cannot be used here
             wanted = f"{', '.join(self._genes)} of {self.space.name}, within its sampled_sizes"
-            raise ValueError(f"ParetoGate: expected trial {trial.number} to have {wanted}, got: {e}.") from e
+            got = str(e).rstrip(".")
+            raise ValueError(
+                f"ParetoGate: expected trial {trial.number} to have {wanted}, from the sampler or queue, got: {got}."
+            ) from e
         try:
             return self.space.decode(genes)
         except ArchitectureError as error:

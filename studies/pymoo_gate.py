@@ -303,9 +303,22 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     def _architecture(self, row: Any) -> A | None:
         try:
-            return self._to_architecture(row)
+            architecture = self._to_architecture(row)
         except ArchitectureError:
             return None
+        if architecture is not None:
+            self._check_architecture(architecture)
+        return architecture
+
+    def _check_architecture(self, architecture: A) -> None:
+        try:
+            self.space.format(architecture)
+        except (AttributeError, TypeError, ValueError) as e:
+            raise ValueError(
+                f"GatedProblem: expected to_architecture to return an architecture of {self.space.name}, got "
+                f"{architecture!r:.60}. Convert a notation with `gated.space.parse`, integers with "
+                "`gated.space.decode`."
+            ) from e
 
     def _kept(self, rows: list[int], architectures: Mapping[int, A]) -> list[int]:
         """Return the rows that the gate keeps; all of them before the first result."""

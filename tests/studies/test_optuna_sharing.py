@@ -34,6 +34,12 @@ def test_what_another_worker_enqueued_meanwhile_is_not_enqueued_again(monkeypatc
     assert len(study.get_trials(states=(TrialState.WAITING,))) == 3
 
 
+def test_a_sampler_that_cannot_be_used_is_named() -> None:
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=optuna.samplers.CmaEsSampler())
+    with pytest.raises(ValueError, match=r"from the sampler or queue, got: .*CmaEsSampler cannot be used\.$"):
+        make_gate().suggest(study.ask())
+
+
 def test_a_gate_that_comes_later_or_runs_elsewhere_knows_the_study() -> None:
     study, trained = make_study("RandomSampler"), list[Row]()
     study.optimize(objective(make_gate(), trained), n_trials=30)

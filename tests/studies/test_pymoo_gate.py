@@ -51,6 +51,19 @@ def test_rows_that_are_no_architecture_rank_last() -> None:
         GatedProblem(bench, SPACE, GOALS, ToyPredictor(), to_text=SPACE.format).evaluate(np.array([[2, 2, 2, 0]]))
 
 
+def test_a_notation_in_place_of_an_architecture_is_refused() -> None:
+    gated = make_gated(Bench(), ToyPredictor(), to_architecture=lambda row: "4-3-1-3")
+    with pytest.raises(ValueError, match=r"expected to_architecture to return an arch.* of toy, got '4-3-1-3'\. Conv"):
+        gated.evaluate(np.array([[4, 3, 1, 3]]))
+
+
+def test_a_text_that_is_none_is_refused() -> None:
+    gated = make_gated(Bench(), ToyPredictor(), to_text=lambda row: None)
+    gated.evaluate(np.array([[4, 3, 1, 3]]))  # before the first result, nothing is predicted
+    with pytest.raises(ValueError, match=r"to_text: expected a function that returns a text, got None from it\."):
+        gated.evaluate(np.array([[1, 0, 0, 0]]))
+
+
 def test_pruned_rows_rank_last() -> None:
     gated = make_gated(Bench(), Tolerant(sigma=0.1))
     first = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
