@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,13 @@ REGISTRY = {
 ENTRY_POINTS = "nasrlm.spaces"  # entry point group in which installed packages register their spaces
 USER_MODULE = "user_space_"  # how names of modules begin that are files of users' spaces
 REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
+
+# A thread waits for a file that another one executes, whose classes are not all defined yet. So does a fork, in which
+# the file would never be executed to its end.
+_IMPORTING = RLock()
+if hasattr(os, "register_at_fork"):
+    _RELEASE = _IMPORTING.release
+    os.register_at_fork(before=_IMPORTING.acquire, after_in_parent=_RELEASE, after_in_child=_RELEASE)
 
 
 class UnknownSpaceError(ValueError):
@@ -273,7 +281,11 @@ def import_user_file(path: Path, name: str = "") -> ModuleType:
     NOTE: loading it again would make a second class of the same name, and architectures of the two classes would never
     be equal. An edited file is therefore seen only after a restart, as with any import.
     """
-    name = name or str(path)
+    with _IMPORTING:
+        return _imported(path, name or str(path))
+
+
+def _imported(path: Path, name: str) -> ModuleType:
     module_name = f"{USER_MODULE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]

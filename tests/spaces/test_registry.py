@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,13 @@ def test_own_space(own_file):
     space = get_space(f"{own_file}:Digits")
     assert space.format(space.decode([7])) == "7"
     assert [digit.value for digit in space.enumerate()] == list(range(10))
+
+
+def test_threads_can_open_the_same_own_space(own_file):
+    own_file.write_text(f"import time\ntime.sleep(0.2)\n{OWN_SPACE.replace('from __future__ import annotations', '')}")
+    with ThreadPoolExecutor(4) as threads:
+        opened_by_each = list(threads.map(get_space, [f"{own_file}:Digits"] * 4))
+    assert len({type(space) for space in opened_by_each}) == 1
 
 
 @pytest.mark.parametrize("name", ["Digits", "Frozen"])
