@@ -299,8 +299,10 @@ def _imported(path: Path, name: str) -> ModuleType:
     sys.modules[module_name] = module  # before it is executed, because dataclasses look up their module here
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a script may call sys.exit
+    except BaseException as error:
         del sys.modules[module_name]
+        if not isinstance(error, Exception | SystemExit):  # Ctrl-C; but a script may call sys.exit
+            raise
         got = f"{type(error).__name__}: {error}".rstrip(".")
         raise UnknownSpaceError(
             f"space {name}: expected a file that can be imported, got {got}. Try python {path}."

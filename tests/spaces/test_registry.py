@@ -187,6 +187,9 @@ def test_own_file_that_fails_can_be_mended(own_file):
     own_file.write_text("import no_such_module")
     with pytest.raises(UnknownSpaceError, match="got ModuleNotFoundError: No module named 'no_such_module'"):
         get_space(f"{own_file}:Digits")
+    own_file.write_text("raise KeyboardInterrupt")  # Ctrl-C while it is imported
+    with pytest.raises(KeyboardInterrupt):
+        get_space(f"{own_file}:Digits")
     own_file.write_text("import sys\nsys.exit()")
     with pytest.raises(UnknownSpaceError, match="got SystemExit"):
         get_space(f"{own_file}:Digits")
