@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copyreg
 import hashlib
 import importlib
 import importlib.util
@@ -12,10 +13,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
-from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from spaces.process_lock import lock_of_process
 from spaces.promises import broken_promise
 from spaces.shown import shown
 from spaces.space import SearchSpace
@@ -50,10 +51,7 @@ REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
 
 # A thread waits for a file that another one executes, whose classes are not all defined yet. So does a fork, in which
 # the file would never be executed to its end.
-_IMPORTING = RLock()
-if hasattr(os, "register_at_fork"):
-    _RELEASE = _IMPORTING.release
-    os.register_at_fork(before=_IMPORTING.acquire, after_in_parent=_RELEASE, after_in_child=_RELEASE)
+_IMPORTING = lock_of_process()
 
 
 class UnknownSpaceError(ValueError):
@@ -100,17 +98,6 @@ def user_files() -> tuple[Path, ...]:
     """
     names = [name for name in sys.modules if name.startswith(USER_MODULE)]
     return tuple(Path(file) for name in names if (file := sys.modules[name].__file__))
-
-
-def is_of_user_file(space_class: type) -> bool:
-    """Return whether a class was imported from the file of a user's space, by ``import_user_file``."""
-    return space_class.__module__.startswith(USER_MODULE)
-
-
-def empty_space(file: str, class_name: str) -> SearchSpace[Any]:
-    """Return a space of a class in a user's file without its attributes, which ``pickle`` adds."""
-    found: type[SearchSpace[Any]] = attrgetter(class_name)(import_user_file(Path(file)))
-    return object.__new__(found)
 
 
 def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:
@@ -193,7 +180,23 @@ def _user_class(path: Path, name: str) -> type[SearchSpace[Any]]:
         raise UnknownSpaceError(
             f"space {name}: expected a class {class_name!r} in {path}, got none. Check the spelling."
         )
-    return _checked_class(found, name)
+    space_class = _checked_class(found, name)
+    if space_class.__module__.startswith(USER_MODULE):  # it is not imported from a module beside the file
+        copyreg.pickle(space_class, _pickled)
+    return space_class
+
+
+def _pickled(space: SearchSpace[Any]) -> tuple[Any, ...]:
+    """Return what ``pickle`` stores of a space of a user's file, which another process has to import first."""
+    space_class = type(space)
+    file = sys.modules[space_class.__module__].__file__
+    return _without_attributes, (file, space_class.__qualname__), *space.__reduce_ex__(2)[2:]
+
+
+def _without_attributes(file: str, class_name: str) -> SearchSpace[Any]:
+    """Return a space of a class in a user's file without its attributes, which ``pickle`` adds."""
+    space_class: type[SearchSpace[Any]] = attrgetter(class_name)(import_user_file(Path(file)))
+    return object.__new__(space_class)
 
 
 def _installed_class(name: str) -> type[SearchSpace[Any]]:

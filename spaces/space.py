@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, Generic, SupportsIndex, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -54,16 +53,6 @@ class SearchSpace(ABC, Generic[A]):
     gene_help: str = "Its gene_sizes lists the choices of every gene."
     runs_lost_operations: bool = False
     _address: str = ""  # the name given to get_space, if it made the space
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Let a process that unpickles a space of a user's file import this file first."""
-        from spaces.registry import empty_space, is_of_user_file
-
-        reduced = super().__reduce_ex__(protocol)
-        own = type(self)
-        if not is_of_user_file(own) or isinstance(reduced, str) or reduced[1][:1] != (own,):
-            return reduced
-        return empty_space, (sys.modules[own.__module__].__file__, own.__qualname__), *reduced[2:]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}, {len(self.gene_sizes)} genes; see objectives, size)"

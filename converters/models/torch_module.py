@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from itertools import islice, product
-from threading import RLock
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -23,6 +21,7 @@ from converters.models.input_sizes import InputShape, shapes_of, spell_shape
 from converters.models.onnx_model import refuse_branches
 from converters.models.onnx_weights import LEARNED
 from converters.models.same_answers import Answered, check_answers, input_names
+from spaces.process_lock import lock_of_process
 
 if TYPE_CHECKING:
     import torch
@@ -36,10 +35,7 @@ MAX_TRIES = 1280
 
 # Torch's exporters, and what is suppressed and replaced around them, belong to the whole process. A fork waits too,
 # because no export could begin in a process that was forked during another one.
-_ONE_AT_A_TIME = RLock()
-if hasattr(os, "register_at_fork"):
-    _RELEASE = _ONE_AT_A_TIME.release
-    os.register_at_fork(before=_ONE_AT_A_TIME.acquire, after_in_parent=_RELEASE, after_in_child=_RELEASE)
+_ONE_AT_A_TIME = lock_of_process()
 
 
 def export_module(module: torch.nn.Module, input_shape: InputShape) -> onnx.ModelProto:
