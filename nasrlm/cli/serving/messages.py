@@ -24,7 +24,8 @@ class PredictRequest(BaseModel):
     architectures: Architectures | None = None
     texts: list[str] | None = Field(
         None,
-        description="Instead of architectures: canonical ONNX texts; predicted as networks of the space if given.",
+        description="Instead of architectures: ONNX texts, as of nasrlm.to_measured_text; predicted as networks of "
+        "the space if given.",
     )
     objectives: list[str] | None = Field(
         None, description="Objectives to predict, see /health; default: all that the checkpoint learned for the space."
@@ -46,7 +47,9 @@ class PredictResponse(BaseModel):
 
     predictions: list[dict[str, Answer]]
     warning: str | None = Field(
-        None, description="Which predictions may be unreliable, because the checkpoint was not trained for them."
+        None,
+        description="Which predictions may be unreliable, because the checkpoint was not trained for them or for such "
+        "texts.",
     )
 
 

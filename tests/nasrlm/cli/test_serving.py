@@ -82,6 +82,23 @@ def test_texts_are_predicted_in_their_order(client: Any, predictor: Predictor) -
     assert [row[OBJECTIVES[1]]["median"] for row in rows] == pytest.approx(medians.tolist(), rel=1e-3)
 
 
+def test_texts_of_another_kind_than_the_learned_ones_are_told(checkpoint: Checkpoint) -> None:
+    architecture = SPACE.parse("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|skip_connect~0|none~1|none~2|")
+    canonical, measured = to_onnx_text(SPACE, architecture), to_measured_text(SPACE, architecture)
+    learned = replace(checkpoint, card={**checkpoint.card, "measured_spaces": [SPACE.name]})
+    with testclient.TestClient(create_app(Predictor(learned))) as other:
+
+        def warning(text: str, space: str) -> Any:
+            return other.post("/predict", json={"space": space, "texts": [text]}).json()["warning"]
+
+        with pytest.warns(UserWarning, match="expected measured texts"):
+            assert "expected measured texts of nasbench201, got canonical" in warning(canonical, SPACE.name)
+        assert warning(measured, SPACE.name) is None
+        assert warning(canonical, "darts") is None
+        with pytest.warns(UserWarning, match="looks like a notation"):
+            assert "got a line that looks like a notation" in warning(ARCHITECTURE, "darts")
+
+
 def test_guesses_are_told(client: Any, checkpoint: Checkpoint) -> None:
     assert client.post("/predict", json=NETWORKS).json()["warning"] is None
     asked = {"space": "nasbench_macro", "architectures": ["00000000"]}
