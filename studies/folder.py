@@ -162,7 +162,6 @@ def check_same_digests(place: str, recorded: Mapping[str, Any], config: SearchCo
 
 def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchConfig) -> None:
     asked = config.to_dict()
-    check_same_digests(str(folder), recorded, config)
     names = [name for name in asked if name not in (*DIGESTS, *MAY_CHANGE)]
     pairs = {name: (asked[name], recorded.get(name)) for name in names}
     if pairs["evaluator"][1] == UNRECORDED_EVALUATOR and SPACE not in recorded:
@@ -178,3 +177,4 @@ def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchCon
             f"{folder}: expected the config that the study was started with, got {changes}. Resume with the recorded "
             "values, or choose another folder."
         )
+    check_same_digests(str(folder), recorded, config)  # last: they also depend on the config, such as the space

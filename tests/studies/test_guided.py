@@ -195,6 +195,8 @@ def test_another_checkpoint_does_not_go_on_with_a_study(tmp_path: Path) -> None:
         StudyError, match=r"expected the checkpoint that the study was started with, one, got two\. Use"
     ):
         run(other, tmp_path, resume=True)
+    with pytest.raises(StudyError, match="got seed 1"):  # another space has another checkpoint too
+        run(replace(other, seed=1), tmp_path, resume=True)
     path = tmp_path / "study.json"
     older = json.loads(path.read_text())
     del older["config"]["checkpoint_sha256"]
