@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from converters.errors import instead_of_file
 from converters.tables import csv_table, jsonl_table, parquet_table
 from converters.tables.columns import DAMAGE, TEXT, IsRead, Scanned, TableContentError
-from spaces.registry import same_spaces
+from spaces.registry import found_from, same_spaces
 
 ONNX_TEXT = "<\n   ir_version: "  # start of every ONNX text
 NAMES_ROWS = 1 << 16  # rows per batch when names of spaces are collected
@@ -61,12 +61,15 @@ class BatchedTable:
     def batches(self, size: int, *, start: int = 0) -> Iterator[Any]:
         """Yield Arrow tables of ``size`` rows from row ``start`` on; the last one may be shorter.
 
+        Users' own spaces in the column ``space``, whose files are relative to the table, get paths from here.
+
         Raises:
             ValueError: the file is damaged, or a cell of the column ``text`` is no string or truncated ONNX text.
         """
         _, read = _FORMATS[self.path.suffix]
         with_context = _explained(self.path, read(self.path, self.schema))
-        return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
+        whole = _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
+        return (_with_found_spaces(rows, self.path.parent) for rows in whole)
 
     def whole(self) -> Any:
         """Return all rows as one Arrow table.
@@ -154,6 +157,18 @@ def _with_whole_texts(path: Path, batches: Iterable[Any], start: int) -> Iterato
                 )
         start += rows.num_rows
         yield rows
+
+
+def _with_found_spaces(rows: Any, folder: Path) -> Any:
+    """Return rows in which the names of spaces lead to files, if necessary relative to ``folder``."""
+    if "space" not in rows.column_names:
+        return rows
+    names = [name for name in rows["space"].unique().to_pylist() if isinstance(name, str)]
+    moved = {name: found for name in names if (found := found_from(folder, name)) != name}
+    if not moved:
+        return rows
+    spaces = [moved.get(name, name) for name in rows["space"].to_pylist()]
+    return rows.set_column(rows.column_names.index("space"), "space", pa.array(spaces, rows["space"].type))
 
 
 def _damaged(path: Path, error: Exception) -> ValueError:

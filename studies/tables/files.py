@@ -13,7 +13,6 @@ from converters.tables.batches import open_table
 from converters.tables.columns import lacks_column
 from converters.tables.labels import numbers_of, warn_of_fractions
 from nasrlm.objective import Objective
-from spaces.registry import found_from
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels without @context
 
@@ -50,8 +49,6 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         known = label_columns(frame)
         got = f"labels {', '.join(known)}" if known else ", ".join(map(str, frame.columns))
         raise ValueError(f"{path}: expected a column {', '.join(missing)}, got {got}.")
-    if "space" in frame:
-        frame["space"] = _found_spaces(frame["space"], path.parent)
     empty = (frame[described].isna() | (frame[described] == "")).all(axis=1)  # not by cell: a million take seconds
     if empty.any():
         what = " or ".join(described)
@@ -64,12 +61,6 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
     return frame
-
-
-def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
-    by_name = {name: found_from(folder, name) for name in names.unique() if isinstance(name, str)}
-    moved = {name: found for name, found in by_name.items() if found != name}
-    return names.replace(moved) if moved else names
 
 
 def possible_numbers(labels: pd.Series[Any], place: object) -> pd.Series[Any]:

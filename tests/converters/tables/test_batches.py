@@ -293,3 +293,20 @@ def test_of_a_table_without_spaces_every_row_names_none(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("text\nx\n")
     assert open_table(path).space_names() == {""}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_space_of_ones_own_is_found_from_the_table(
+    kind: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/mine.py").write_text("")
+    names = ["mine.py:Mine", "work/mine.py:Mine", "nasbench201", None]
+    columns = {"architecture": list("abcd"), "space": pa.array(names, kind)}
+    pq.write_table(pa.table(columns), tmp_path / "work/table.parquet")
+    monkeypatch.chdir(tmp_path)
+    table = open_table(Path("work/table.parquet"))
+    assert table.whole()["space"].to_pylist() == ["work/mine.py:Mine", *names[1:]]
+    assert table.space_names() == {"work/mine.py:Mine", "nasbench201", ""}
+    (batch,) = table.batches_of_space("work/mine.py:Mine", 9)
+    assert list(batch.numbers) == [0, 1]
