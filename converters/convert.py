@@ -128,6 +128,9 @@ def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
 
     Cost: a few milliseconds.
 
+    Raises:
+        ValueError: as for ``to_graph``.
+
     Example:
         >>> from spaces import get_space
         >>> space = get_space("nasbench201")
@@ -139,7 +142,7 @@ def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
 
 
 def graph_to_onnx_text(graph: Graph) -> str:
-    """Return the canonical ONNX text of a faithful graph."""
+    """Return the canonical ONNX text of a faithful graph; raises what ``to_canonical_graph`` does."""
     return canonical_to_onnx_text(to_canonical_graph(graph))
 
 
@@ -190,7 +193,7 @@ def module_to_onnx_text(module: torch.nn.Module, input_shape: InputShape) -> str
         input_shape: shape of its tensor, batch included, or a list of shapes if it takes several.
 
     Raises:
-        OnnxModelError: torch cannot export the module.
+        OnnxModelError: as for ``export_module``, or the model cannot be read as a network.
 
     Cost: a second for a ResNet-50.
     """
@@ -221,6 +224,9 @@ def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
     It is the canonical text. If the networks of the space run operations whose results are unused
     (``space.runs_lost_operations``), the innermost blocks follow as they are executed, see ``passes/executed.py``;
     isomorphic architectures can differ in these blocks.
+
+    Raises:
+        ValueError: as for ``to_graph``.
     """
     faithful = to_graph(space, architecture)
     return measured_text(space, faithful, to_canonical_graph(faithful))

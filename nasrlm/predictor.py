@@ -53,6 +53,9 @@ class Predictor:
         engine: what runs the model, see ``nasrlm.engines.engine``.
         memory_bytes: size of the cache of encoded texts, for each encoder. It is not updated when weights change.
 
+    Raises:
+        ValueError: ``checkpoint`` is not a Checkpoint, or the engine does not exist or cannot run its model.
+
     Example:
         >>> predictor = Predictor.from_pretrained().of_space("nasbench201")  # doctest: +SKIP
         >>> predictor.predict([onnx_text], ["accuracy@cifar10"]).median  # doctest: +SKIP
@@ -145,7 +148,7 @@ class Predictor:
 
         Raises:
             ValueError: an objective is unknown, levels are not ascending in (0, 1), ``texts`` or ``objectives`` is not
-                a list, or a text is empty or longer than the model's context.
+                a list, a text is empty or longer than the model's context, or there is not one space for each text.
         """
         texts = checked_texts(texts)
         if spaces is not None:

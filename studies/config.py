@@ -95,8 +95,8 @@ class SearchConfig:
     Raises:
         ValueError: there are no goals or two on one objective, an objective is named like another column of a study, a
             number is too small, the engine lacks the sampler, a warm start is a single notation or, without a guide,
-            larger than a population, a risk is of an unknown objective, or a storage is given for pymoo without a
-            guide.
+            larger than a population, ``twins`` is none of ``TWINS``, a risk is of an unknown objective, or a storage is
+            given for pymoo without a guide.
     """
 
     space: str

@@ -90,6 +90,9 @@ class Guide:
         joint: whether to use the predictor's ``joint_samples``, in which each objective is drawn given those before it
             (uncalibrated), and the joint improvement. A predictor without them, such as one that has learned from
             real results (``adapt_every``), still samples each objective independently.
+
+    Raises:
+        ValueError: a setting has an impossible value, or ``joint`` is set with the acquisition "median".
     """
 
     acquisition: str = "hypervolume"

@@ -78,8 +78,8 @@ def refine(
         The checkpoint, and a comparison for each cost with at least ``FEWEST_VALID`` valid labels.
 
     Raises:
-        ValueError: an argument is of another class; a text cannot be read; the message names its file and row; or
-            labels beyond 1e30.
+        ValueError: an argument is of another class; a text cannot be read, with its file and row in the message; or a
+            label is beyond 1e30.
     """
     checked_checkpoint(checkpoint, "refine")
     check_kind("refine", examples, Examples)

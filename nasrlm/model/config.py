@@ -41,6 +41,9 @@ class ModelConfig:
         num_sum_rows: largest number of rows in the row sum of a readout, see ``nasrlm.model.row_sum``.
         reads_macs: whether a readout has a slope along the logarithm of the multiply-accumulates.
         reads_activations: whether a readout has one along the logarithm of the activations.
+
+    Raises:
+        ValueError: a value is impossible, or does not go with another one.
     """
 
     width: int = 192

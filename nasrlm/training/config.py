@@ -87,6 +87,9 @@ class TrainConfig(BaseModel):
         seed: seed of all random draws.
         resume: whether to continue from a state in ``out``.
         sources: authors and licences of the labels, for the card.
+
+    Raises:
+        ValidationError: pydantic's ValueError; a key is unknown, a value is impossible, or two contradict each other.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
