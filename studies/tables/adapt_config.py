@@ -30,7 +30,7 @@ class AdaptConfig:
             labels.
         choose: "random", by the seed, or "active" for the networks whose labels are most informative.
         pool: number of other texts of each space, whose predictions are used in learning. They come from the tables
-            and, where these have architectures, from the space.
+            and, unless these have texts, from the space.
         like_table: draw networks of the space with each choice as often as in the tables.
         space: use only rows of this space; it is also the space of tables that name none.
         seed: seed of every random draw.
