@@ -83,9 +83,10 @@ def adapt(
 
     Raises:
         ValueError: labels are not numbers, infinite, above 1e30, or impossible for the objective, such as a negative
-            latency; there is not one label or NaN per text, or fewer than two or more than 8,000 labels; ``objective``
-            is not an objective's name; there are not N names; ``beside`` is neither True nor False; the model's head
-            is not "digits"; or it knows nothing but this objective, from ``adapt``, and the texts are no networks.
+            latency; there is not one label or NaN per text, or fewer than two or more than 8,000 labels, or all are of
+            one text; ``objective`` is not an objective's name; there are not N names; ``beside`` is neither True nor
+            False; the model's head is not "digits"; or it knows nothing but this objective, from ``adapt``, and the
+            texts are no networks.
 
     Example:
         >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP

@@ -23,8 +23,11 @@ class ModelConfig:
     """Sizes and kinds of a model's parts. The defaults have 3.2 M parameters at a vocabulary of 1,024.
 
     Attributes:
-        width: D of the decoder, and of the encoder of the compact backbone.
+        width: D of the decoder, and of the encoder of the compact backbone; a multiple of 2 * ``num_heads``.
+        num_heads: attention heads of a layer.
         num_encoder_layers: layers of the compact encoder, up to ``MOST_LAYERS``, as for ``num_decoder_layers``.
+        hidden: width within the MLP of a layer.
+        dropout: probability, in [0, 1), that a number is dropped in training.
         max_text_tokens: the context; at least 2 if ``truncation`` is "head_and_tail".
         tokens_per_state: number of neighbouring tokens that the compact encoder joins after its first layer; more than
             one is for texts of hundreds of tokens.
