@@ -15,10 +15,11 @@ def torch_device(name: str) -> torch.device:
     """
     try:
         device = torch.empty(0, device=name).device
-        torch.zeros(1, device=device).item()  # fails for "meta", whose tensors have no data
+        # Quantiles are computed in 64 bits, which Apple's "mps" lacks. "meta" fails too: its tensors have no data.
+        torch.zeros(1, dtype=torch.float64, device=device).item()
         return device
-    except (RuntimeError, AssertionError, NotImplementedError) as e:
-        reason = str(e).splitlines()[0]
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as e:
+        reason = str(e).splitlines()[0].partition(". ")[0]  # one sentence; torch lists its thirty backends after it
         raise ValueError(f"device: expected one that torch can use here, got {name!r} ({reason}). Try cpu.") from e
 
 

@@ -1,4 +1,4 @@
-"""Training multiplies 16 bits only where a device has instructions for it."""
+"""A device needs 64 bits, and training multiplies 16 bits only where a device has instructions for it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from nasrlm.model.devices import INSTRUCTIONS, multiplies_bf16
+from nasrlm.model.devices import INSTRUCTIONS, multiplies_bf16, torch_device
 from nasrlm.model.encoder import Encoder
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses
@@ -27,6 +27,22 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> Processor:
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(instructions, True))
 
     return pretend
+
+
+def test_a_device_without_64_bits_is_refused_before_its_first_quantile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def zeros(*sizes: int, dtype: torch.dtype | None = None, **_: object) -> torch.Tensor:
+        if dtype is torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype. Please use float32 instead.")
+        return torch.ones(sizes)
+
+    monkeypatch.setattr(torch, "zeros", zeros)
+    with pytest.raises(ValueError, match=r"got 'cpu' \(Cannot convert a MPS Tensor to float64 dtype\)\. Try cpu\.$"):
+        torch_device("cpu")
+
+
+def test_a_backend_that_torch_was_built_without_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"got 'vulkan' \(Could not run .{,90} backend\)\. Try cpu\.$"):
+        torch_device("vulkan")
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
