@@ -62,7 +62,8 @@ def only_one_in(folder: Path, work: str) -> Iterator[None]:
     try:
         yield
     finally:
-        (folder / LOCK_FILE).unlink(missing_ok=True)
+        with suppress(PermissionError):  # Windows removes no open file; there, filelock removes it when it releases it
+            (folder / LOCK_FILE).unlink(missing_ok=True)
         lock.release()
         if not was_there:
             with suppress(OSError):  # the folder is not empty

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,8 @@ class Parts:
         try:
             yield
         finally:
-            Path(lock.lock_file).unlink(missing_ok=True)  # while the lock is held, as only_one_in of nasrlm.files does
+            with suppress(PermissionError):  # while the lock is held, as only_one_in of nasrlm.files does
+                Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 
     def begin(self, *, resume: bool) -> int:

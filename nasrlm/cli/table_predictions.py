@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,11 +136,16 @@ def _tell(rows: int, started: float, out: Path, *, json: bool) -> None:
         say(f"{rows:,} rows in {seconds:.0f} s: {out}")
 
 
-def _writer(path: Path, ending: str, schema: Any) -> Any:
+@contextmanager
+def _writer(path: Path, ending: str, schema: Any) -> Iterator[Any]:
     """Open a table to which Arrow tables can be added."""
     if ending == ".csv":
-        return pyarrow.csv.CSVWriter(path, schema)
-    return pq.ParquetWriter(path, schema, compression="zstd")
+        # A CSVWriter leaves a file that it opened itself open, and Windows does not rename open files.
+        with path.open("wb") as stream, pyarrow.csv.CSVWriter(stream, schema) as writer:
+            yield writer
+    else:
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            yield writer
 
 
 def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:

@@ -88,6 +88,8 @@ def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Cha
     for key, tensor in stored.items():
         if not key.endswith(UNIT):
             space, _, name = key.rpartition("/")
-            change = Change(tensor.to(EIGHT_BITS).view(torch.uint8), stored[f"{key}{UNIT}"])
+            # Copies, because tensors that were read keep the file open, and Windows does not remove open files.
+            numbers, unit = tensor.to(EIGHT_BITS, copy=True), stored[f"{key}{UNIT}"].clone()
+            change = Change(numbers.view(torch.uint8), unit)
             result.setdefault(space, {})[name] = change
     return result

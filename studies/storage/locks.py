@@ -95,7 +95,8 @@ class FileLocks:
 
     def release(self, number: int) -> None:
         if (lock := self._held.pop(number, None)) is not None:
-            self._path(number).unlink(missing_ok=True)  # while held, so that others who have it open notice and reopen
+            with suppress(PermissionError):  # on Windows, where filelock removes it when it releases it
+                self._path(number).unlink(missing_ok=True)  # while held: others who have it open notice and reopen
             lock.release()
 
     def is_held(self, number: int) -> bool:
