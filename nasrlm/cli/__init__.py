@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import threading
@@ -62,6 +63,8 @@ def main() -> NoReturn:
     - 1, with a traceback, for an error of this project;
     - 1, without a message, if the reader of stdout has closed it.
     """
+    if sys.stderr is None:  # closed: bars would fail, and warnings would be printed among the results
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     warnings.formatwarning = _spelled_warning
     escape_other_characters()
     if threading.current_thread() is threading.main_thread():

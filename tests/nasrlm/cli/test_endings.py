@@ -1,5 +1,6 @@
 """How a command ends that did not finish: too little memory, an interrupt, a closed pipe, or mistakes of our own."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.verbs import convert
 from nasrlm.training.config import TrainConfig
 from studies.config import SearchConfig
-from tests.nasrlm.cli.test_cli import GOALS, SPACE
+from tests.nasrlm.cli.test_cli import ARCHITECTURE, GOALS, SPACE
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.workplace import assert_one_line
 
@@ -56,6 +57,18 @@ def test_a_reader_that_has_had_enough_is_no_error(nasrlm: CommandLine, monkeypat
     monkeypatch.setattr(sys, "stdout", os.fdopen(writing, "w"))
     finished = nasrlm("sample", *SPACE)
     assert (finished.status, finished.stderr) == (1, "")
+
+
+def test_a_closed_stderr_costs_no_results(
+    nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch, checkpoint_folder: Path
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    words = ("predict", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder, "--json")
+    finished = nasrlm(*words, "--objectives", "latency_ms@unheard")
+    assert (finished.status, finished.stdout) == (2, "")
+    monkeypatch.setattr(sys, "stderr", None)
+    finished = nasrlm(*words)
+    assert (finished.status, len(json.loads(finished.stdout))) == (0, 1)
 
 
 def test_an_interrupt_ends_with_its_own_status(
