@@ -33,6 +33,7 @@ H = TypeVar("H")
 ENGINES = ("process", "ray")
 CHUNK = 64  # items that a worker takes at a time
 AHEAD = 4  # tasks submitted per worker: enough to keep it busy, few enough to bound memory
+MOST_WORKERS = 61 if sys.platform == "win32" else sys.maxsize  # as a pool of processes allows
 WORTH_A_PROCESS = 512  # starting a worker takes about as long as writing this many texts
 
 
@@ -47,7 +48,7 @@ def num_workers(asked: int | None, num_texts: int, sent: object = None) -> int:
     """
     if asked is not None:
         return asked
-    count = max(1, min(_num_cores(), num_texts // WORTH_A_PROCESS))
+    count = max(1, min(_num_cores(), MOST_WORKERS, num_texts // WORTH_A_PROCESS))
     return count if count > 1 and _can_be_sent(sent) else 1
 
 

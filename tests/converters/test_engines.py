@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from converters import engines
 from converters.engines import AHEAD, map_in_order, num_workers
 from tests.converters.tasks import double, end, sleep
 
@@ -126,3 +127,9 @@ def test_few_texts_need_no_workers(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert [num_workers(None, texts) for texts in (0, 600, 2_000, 10**6)] == [1, 1, 3, 8]
     assert num_workers(5, 0) == 5
+
+
+def test_windows_has_no_pools_for_all_cores_of_large_machines(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setattr(engines, "MOST_WORKERS", 61)
+    assert num_workers(None, 10**6) == 61
