@@ -11,6 +11,7 @@ import math
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LOCK_FILE = ".lock"  # in a folder while a process works there
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between attempts to replace a file that is being read
 TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
 _UMASK_LOCK = threading.Lock()
 
@@ -94,7 +96,7 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary = Path(stream.name)
         yield temporary
         make_readable(temporary)
-        temporary.replace(path)
+        _rename(temporary, path)
     except OSError as e:
         if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
             raise  # not about this file
@@ -104,6 +106,16 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _rename(temporary: Path, path: Path) -> None:
+    """Rename a file over another; on Windows this fails while another program reads that one, as a virus scanner."""
+    for pause in PAUSES:
+        with suppress(PermissionError):
+            temporary.replace(path)
+            return
+        time.sleep(pause)
+    temporary.replace(path)
 
 
 def remove_leftovers(path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from converters.tables.stream import StreamConfig, convert_table
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import SPACES_FILE, released_folder
-from nasrlm.files import only_one_in, write_table
+from nasrlm.files import only_one_in, write_atomically, write_table
 from studies.storage.locks import FileLocks
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table
 
@@ -25,7 +26,7 @@ def open_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def refusing(change: Callable[..., None]) -> Callable[..., None]:
         def changed(path: Path | str, *rest: Any, **options: Any) -> None:
-            if os.path.abspath(path) in {x.path for x in psutil.Process().open_files()}:
+            if {*map(os.path.abspath, (path, *rest))} & {x.path for x in psutil.Process().open_files()}:
                 raise PermissionError(13, "the file is being used", str(path))
             change(path, *rest, **options)
 
@@ -40,6 +41,17 @@ def test_a_folder_is_free_again_after_its_work(tmp_path: Path) -> None:
     for _ in range(2):
         with only_one_in(tmp_path / "study", "search"):
             pass
+
+
+@pytest.mark.usefixtures("open_files_stay")
+def test_a_file_is_replaced_as_soon_as_others_have_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.parquet"
+    path.write_bytes(b"old")
+    with path.open("rb") as stream:
+        Timer(0.2, stream.close).start()
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.usefixtures("open_files_stay")
