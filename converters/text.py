@@ -99,7 +99,7 @@ def to_model(onnx_text: str) -> onnx.ModelProto:
 
 def prelude() -> str:
     """Return the prelude as ONNX text; a text with the prelude appended is a complete model."""
-    return files("converters").joinpath("prelude.onnxtxt").read_text()
+    return files("converters").joinpath("prelude.onnxtxt").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

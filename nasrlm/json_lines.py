@@ -29,7 +29,7 @@ def append_line(path: Path, values: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not _ends_with_a_line(path):
         write_atomically(path, _parts(path)[0])
-    with path.open("a") as stream:
+    with path.open("a", encoding="utf-8") as stream:
         stream.write(to_json(values) + "\n")
         stream.flush()
         os.fsync(stream.fileno())

@@ -112,7 +112,7 @@ class Parts:
             raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or choose another.")
         if not manifest.exists():
             self._make_folder()
-        self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start again.")
+        self._check(json.loads(manifest.read_bytes()), f"{self.folder}: expected parts", "Delete it to start again.")
         finished = 0
         while self._part(finished).exists():
             finished += 1

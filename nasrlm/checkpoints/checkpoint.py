@@ -216,7 +216,7 @@ class Checkpoint:
             "readout_spaces": list(self.readout_spaces),
             "card": dict(self.card),
         }
-        (folder / "config.json").write_text(to_json(config, indent=1) + "\n")
+        (folder / "config.json").write_text(to_json(config, indent=1) + "\n", encoding="utf-8")
         if readme is not None:
             (folder / README).unlink(missing_ok=True)  # it may be a link
             (folder / README).write_text(readme, encoding="utf-8")

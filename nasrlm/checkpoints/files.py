@@ -25,7 +25,7 @@ READS, READS_SUMS = 3, 4  # oldest versions whose readouts, without and with row
 def read_config(folder: Path) -> dict[str, Any]:
     """Read config.json; a CheckpointError if it is no JSON or of another version."""
     try:
-        config = json.loads((folder / "config.json").read_text())
+        config = json.loads((folder / "config.json").read_bytes())
     except ValueError as e:
         raise CheckpointError(f"{folder / 'config.json'}: expected JSON, got {e}.") from e
     version = config.get("format_version") if isinstance(config, dict) else None
