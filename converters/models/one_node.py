@@ -23,13 +23,6 @@ def integer_of(node: NodeProto, name: str, default: int) -> int:
     return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
-def copied(node: NodeProto) -> NodeProto:
-    """Return a copy of a node."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    return copy
-
-
 def infer_types(node: NodeProto, types: Mapping[str, TypeProto], arrays: Mapping[str, Array]) -> dict[str, TypeProto]:
     """Return the types of a node's outputs, as far as they can be inferred.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from os import PathLike
@@ -221,8 +222,7 @@ def has_branches(node: NodeProto) -> bool:
 def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tuple[str, TypeProto]]:
     """Yield the types that the model states for its values, with named sizes filled in."""
     for value in (*model.graph.value_info, *model.graph.output):
-        kind = TypeProto()
-        kind.CopyFrom(value.type)
+        kind = deepcopy(value.type)
         for size in kind.tensor_type.shape.dim if kind.tensor_type.HasField("shape") else ():
             if size.dim_param in sizes:
                 size.dim_value = sizes[size.dim_param]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ from onnx import NodeProto
 from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
 
 from converters.constants import Array
-from converters.models.one_node import copied, integer_of
+from converters.models.one_node import integer_of
 from converters.models.onnx_opset import STANDARD_DOMAINS
 from converters.models.onnx_values import Values
 from converters.tensor_types import element_type
@@ -55,7 +56,7 @@ class Plainer:
         is_biased = node.domain in STANDARD_DOMAINS and node.op_type in BIASED and len(node.input) == 3
         if not is_biased or not self._is_made_of_zeros(node.input[2]):
             return node
-        without = copied(node)
+        without = deepcopy(node)
         del without.input[2:]
         return without
 

@@ -6,6 +6,7 @@ A value computed from constants alone is a constant; one computed from weights a
 from __future__ import annotations
 
 import hashlib
+from copy import deepcopy
 from math import prod
 
 import numpy as np
@@ -16,7 +17,7 @@ from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape, union
-from converters.models.one_node import copied, evaluate, infer_types, place
+from converters.models.one_node import evaluate, infer_types, place
 from converters.models.onnx_layers import Weight
 from converters.models.onnx_misfits import misfit
 from converters.models.onnx_model import Source
@@ -175,7 +176,7 @@ def _unbiased(node: NodeProto) -> NodeProto:
     """
     if node.domain != "nn" or node.op_type != "LinearBias":
         return node
-    plain = copied(node)
+    plain = deepcopy(node)
     plain.op_type = "Linear"
     return plain
 
