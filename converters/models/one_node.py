@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.shape_inference
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx.helper import get_attribute_value
 
 from converters.constants import Array
 from converters.text import IR_VERSION, OPSET, prelude_functions
@@ -16,6 +18,11 @@ from converters.text import IR_VERSION, OPSET, prelude_functions
 def place(node: NodeProto) -> str:
     """Return the place of an error in a model for messages: the operator, and the node's name or its first output."""
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the values of a node's attributes by name; text is bytes."""
+    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def integer_of(node: NodeProto, name: str, default: int) -> int:

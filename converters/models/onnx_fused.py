@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import onnx.shape_inference
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
-from onnx.helper import get_attribute_value, make_node, tensor_dtype_to_np_dtype
+from onnx.helper import make_node, tensor_dtype_to_np_dtype
+
+from converters.models.one_node import attributes_of
 
 RUNTIME_DOMAIN = "com.microsoft"
 LAYERS = {"FusedConv": "Conv", "FusedGemm": "Gemm"}
@@ -52,10 +54,6 @@ def _is_fused(node: NodeProto, *op_types: str) -> bool:
     return node.domain == RUNTIME_DOMAIN and node.op_type in op_types
 
 
-def _given(node: NodeProto) -> dict[str, Any]:
-    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
-
-
 class _Writer:
     def __init__(self, model: ModelProto) -> None:
         self._model, self._graph = model, model.graph
@@ -80,9 +78,9 @@ class _Writer:
     def _parts(self, node: NodeProto) -> Iterator[NodeProto]:
         """Yield the standard operators that replace a node; none if the node is to be kept."""
         if _is_fused(node, *LAYERS):
-            yield from self._layer(node, _given(node))
+            yield from self._layer(node, attributes_of(node))
         elif _is_fused(node, "FusedMatMul"):
-            yield from self._product(node, _given(node))
+            yield from self._product(node, attributes_of(node))
 
     def _layer(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
         """Yield the layer, the addition of another value if there is one, and the activation."""

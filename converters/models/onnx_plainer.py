@@ -8,10 +8,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 from onnx import NodeProto
-from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
+from onnx.helper import make_node, np_dtype_to_tensor_dtype
 
 from converters.constants import Array
-from converters.models.one_node import integer_of
+from converters.models.one_node import attributes_of, integer_of
 from converters.models.onnx_opset import STANDARD_DOMAINS
 from converters.models.onnx_values import Values
 from converters.tensor_types import element_type
@@ -105,7 +105,7 @@ class Plainer:
         NOTE: this follows ONNX Runtime, which pads as if windows were not dilated; by the ONNX specification, the
         output would be larger.
         """
-        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+        given = attributes_of(node)
         shape, side = self._values.shape(node.input[0]), given.pop("auto_pad", b"")
         if not shape or side not in (b"SAME_LOWER", b"SAME_UPPER") or max(given.get("dilations", (1,))) == 1:
             return node

@@ -12,12 +12,12 @@ from math import prod
 import numpy as np
 import onnx.shape_inference
 from onnx import NodeProto, TypeProto
-from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype, tensor_dtype_to_np_dtype
+from onnx.helper import make_tensor_type_proto, np_dtype_to_tensor_dtype, tensor_dtype_to_np_dtype
 
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape, union
-from converters.models.one_node import evaluate, infer_types, place
+from converters.models.one_node import attributes_of, evaluate, infer_types, place
 from converters.models.onnx_layers import Weight
 from converters.models.onnx_misfits import misfit
 from converters.models.onnx_model import Source
@@ -165,8 +165,8 @@ class Values:
         operands = [
             self.weights[x].identity if x in self.weights else _digest(self.arrays[x]) if x else "" for x in node.input
         ]
-        values = {attribute.name: str(get_attribute_value(attribute)) for attribute in node.attribute}
-        return f"{node.op_type}{sorted(values.items())}({', '.join(operands)})"
+        values = sorted((name, str(value)) for name, value in attributes_of(node).items())
+        return f"{node.op_type}{values}({', '.join(operands)})"
 
 
 def _unbiased(node: NodeProto) -> NodeProto:
