@@ -57,16 +57,8 @@ PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
 
 def read_by_value(nodes: Sequence[NodeProto], positions: Mapping[str, tuple[int, ...]] = VALUE_INPUTS) -> set[str]:
     """Return the values read at these positions, and those that they are views, casts or concatenations of."""
-    makers = {output: node for node in nodes for output in node.output}
-    found = set(read_at(nodes, positions))
-    waiting = list(found)
-    while waiting:
-        maker = makers.get(waiting.pop())
-        if maker is not None and maker.op_type in PUT_TOGETHER:
-            new = {x for x in maker.input if x} - found
-            found |= new
-            waiting += new
-    return found
+    sources = {x: node.input for node in nodes if node.op_type in PUT_TOGETHER for x in node.output}
+    return _with_sources(_read_at(nodes, positions), sources)
 
 
 def value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, ...]]:
@@ -83,19 +75,27 @@ def value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, 
         positions = found
 
 
-def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def seen_at(
+    nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]], through: Collection[str] = VIEWS
+) -> set[str]:
+    """Return the values that operators read at these positions, and the values that these are views of."""
+    viewed = {x: node.input[:1] for node in nodes if node.op_type in through for x in node.output[:1]}
+    return _with_sources(_read_at(nodes, positions), viewed)
+
+
+def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield the values that operators read at these positions; an omitted input is ""."""
     for node in nodes:
         for position in positions.get(node.op_type, ()):
             yield from node.input[position : position + 1]
 
 
-def seen_at(
-    nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]], through: Collection[str] = VIEWS
-) -> set[str]:
-    """Return the values that operators read at these positions, and the values that these are views of."""
-    viewed = {x.output[0]: x.input[0] for x in nodes if x.op_type in through and x.input and x.output}
-    seen = set(read_at(nodes, positions))
-    while more := {viewed[x] for x in seen if x in viewed} - seen:
-        seen |= more
-    return seen
+def _with_sources(values: Iterable[str], sources: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return values, those that they are made of, those that these are made of, and so on."""
+    found = set(values)
+    waiting = list(found)
+    while waiting:
+        new = set(filter(None, sources.get(waiting.pop(), ()))) - found
+        found |= new
+        waiting += new
+    return found
