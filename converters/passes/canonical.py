@@ -194,8 +194,6 @@ class _Colours:
 
     def _split_level(self, level: list[int]) -> list[list[int]]:
         """Group vertices of one height by operator, attributes and operands."""
-        if len(level) < 2:
-            return [level] if level else []
         groups = _grouped(level, self._operator)
         return groups if len(groups) == len(level) else _grouped(level, self._seen_from_below)
 

@@ -181,13 +181,13 @@ def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
     root = at.producer(quotient.inputs[1], "Sqrt") if quotient else None
     total = at.producer(root.inputs[0], "Add") if root else None
     centred = at.producer(quotient.inputs[0], "Sub") if quotient else None
-    if quotient is None or total is None or centred is None or not at.same_shape(x, centred.inputs[0]):
+    if quotient is None or centred is None or not at.same_shape(x, centred.inputs[0]):
+        return None
+    if not _is_mean(centred.inputs[1], centred.inputs[0], at):
         return None
     for variance, epsilon in both_orders(total):
         number = at.number(epsilon)
-        if number is None or not _is_mean_square(variance, quotient.inputs[0], at):
-            continue
-        if _is_mean(centred.inputs[1], centred.inputs[0], at):
+        if number is not None and _is_mean_square(variance, quotient.inputs[0], at):
             return centred.inputs[0], number
     return None
 
