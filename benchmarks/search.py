@@ -17,7 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from nasrlm.files import file_digest
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
-from spaces import get_space
+from spaces import Spellings, get_space
 from studies.surrogates.memory import TextMemory
 from studies.surrogates.process_adapter import ProcessAdapter, check_readable, every_network
 from studies.truth import true_labels
@@ -158,8 +158,8 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if predictors:
         space = task.table.space
-        of_table = cache(partial(every_network, task.config, space, task.table.known))
-        of_space = cache(partial(every_network, replace(task.config, twins="apart"), space, None))
+        of_table = cache(partial(every_network, space, task.config.searched(space), task.table.known))
+        of_space = cache(partial(every_network, space, Spellings(space), None))
         to_text = TextMemory(partial(to_measured_text, space))
         for name, of_all_spaces in predictors.items():
             predictor = of_all_spaces.of_space(space.address)

@@ -265,8 +265,9 @@ def _adapter(
     predictor: Predictor,
     to_text: Callable[[A], str],
 ) -> ProcessAdapter[A]:
-    networks = partial(every_network, searched, table.space, table.known) if config.graphs else None
-    return ProcessAdapter(table.space, predictor, searched.objectives, to_text=to_text, networks=networks)
+    space = table.space
+    networks = partial(every_network, space, searched.searched(space), table.known) if config.graphs else None
+    return ProcessAdapter(space, predictor, searched.objectives, to_text=to_text, networks=networks)
 
 
 def _pruned_front(

@@ -19,7 +19,7 @@ from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Goal, Objective
 from nasrlm.predictor import Predictor
-from spaces import SearchSpace
+from spaces import SearchSpace, Spellings
 from spaces.registry import check_name, opened
 from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
@@ -216,8 +216,8 @@ class Advisor(Generic[A]):
 
     def _networks(self, progress: bool) -> Callable[[], NetworkFeatures[A]]:
         check_readable(self.space)
-        config = replace(self._config(0), twins="apart")  # any of several twins may be checked
-        return functools.partial(every_network, config, self.space, None, progress=progress)
+        apart = Spellings(self.space)  # any of several twins may be checked
+        return functools.partial(every_network, self.space, apart, None, progress=progress)
 
     def warn_of_units(self, evaluated: Sequence[Entry]) -> None:
         """Warn once per objective that the model knows if its results seem to be in another unit."""

@@ -89,7 +89,7 @@ def search_with_model(
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]
         networks = None
         if reads_all_graphs(config, guide, named, real.known):
-            networks = partial(every_network, config, named, real.known, progress=progress)
+            networks = partial(every_network, named, config.searched(named), real.known, progress=progress)
         adapt = ProcessAdapter(named, predictor, learned, to_text=texts, networks=networks, progress=progress)
     return guided_search(
         config,

@@ -22,7 +22,6 @@ from nasrlm.arrays import FloatArray, standardised
 from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.all_architectures import MOST_LOOKED_AT, every_architecture
-from studies.config import SearchConfig
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
 from studies.surrogates.graph_process import GraphProcess, Networks, networks_of
@@ -54,19 +53,19 @@ def check_readable(space: SearchSpace[A]) -> None:
 
 
 def every_network(
-    config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None, *, progress: bool = False
+    space: SearchSpace[A], searched: SearchSpace[A], known: Iterable[A] | None, *, progress: bool = False
 ) -> NetworkFeatures[A]:
     """Return all architectures that a search may evaluate, with their features.
 
     Args:
-        config: config of the search.
         space: the search space.
+        searched: the same space with the keys of the search, see ``SearchConfig.searched``.
         known: the only architectures that can be evaluated; None for all of the space.
         progress: show bars on stderr.
 
     Cost: a minute for 10,000 on two cores.
     """
-    architectures = list(every_architecture(config.searched(space), known).values())
+    architectures = list(every_architecture(searched, known).values())
     computed = features_of(space, architectures, progress=progress)
     return architectures, computed, features_of(space, architectures, compiled=True, progress=progress)
 

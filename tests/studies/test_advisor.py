@@ -46,9 +46,9 @@ def test_a_gate_learns_from_texts_or_from_graphs_of_all_networks(
     drawn = list({advisor.space.sample(rng): None for _ in range(30)})
     read: list[tuple[int, bool]] = []
 
-    def of_these(config: Any, space: Any, known: None, *, progress: bool) -> Any:
+    def of_these(space: Any, searched: Any, known: None, *, progress: bool) -> Any:
         read.append((space.size, progress))
-        return every_network(config, space, drawn)
+        return every_network(space, searched, drawn)
 
     monkeypatch.setattr("studies.advisor.every_network", of_these)
     advisor.learn_every(5, None, graphs=graphs, progress=True)
