@@ -107,14 +107,13 @@ def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[
     )
 
 
-def objective_columns(frame: pd.DataFrame, path: Path | None = None) -> tuple[str, ...]:
+def objective_columns(frame: pd.DataFrame, path: Path) -> tuple[str, ...]:
     """Return the label columns with a context, which a model learns by default.
 
     Raises:
-        ValueError: a column name with @ is not an objective; the message names the file if ``path`` is given.
+        ValueError: a column name with @ is not an objective; the message names the file.
     """
     try:
         return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)
     except ValueError as e:
-        told = f"{e} Rename the column, or name the objectives to learn."
-        raise ValueError(f"{path}: {told}" if path else told) from e
+        raise ValueError(f"{path}: {e} Rename the column, or name the objectives to learn.") from e

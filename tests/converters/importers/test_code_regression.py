@@ -54,8 +54,8 @@ def test_the_column_of_the_card(tmp_path: Path) -> None:
 def test_labels_of_other_spaces_are_named_so_that_a_model_can_learn_them(
     tmp_path: Path, space: str, context: str
 ) -> None:
-    frame = read_benchmark("code-regression", write(tmp_path / "data.parquet", [{**APPS, "space": space}]))
-    assert objective_columns(frame) == (f"memory_bytes@{context}",)
+    path = write(tmp_path / "data.parquet", [{**APPS, "space": space}])
+    assert objective_columns(read_benchmark("code-regression", path), path) == (f"memory_bytes@{context}",)
 
 
 def test_one_space(tmp_path: Path) -> None:

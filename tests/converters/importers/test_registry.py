@@ -46,7 +46,7 @@ def test_the_command(
     printed = json.loads(capsys.readouterr().out)
     frame = read_table(out)
     assert printed == {"rows": 1, "columns": list(frame.columns)}
-    assert "accuracy@cifar10" in objective_columns(frame)
+    assert "accuracy@cifar10" in objective_columns(frame, out)
 
 
 def test_bad_input_is_one_line(

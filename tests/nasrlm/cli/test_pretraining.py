@@ -20,7 +20,7 @@ def test_drawn_counted_and_learned(tmp_path: Path, nasrlm: CommandLine) -> None:
     assert nasrlm("stats", "--table", drawn, "--out", counted, "--workers", 1, "--resume").status == 0
     frame = read_table(counted)
     assert set(frame["space"]) == {"nasbench201", "nasbench_macro"}
-    assert {"params@onnx", "macs@onnx", "activations@onnx", "depth@onnx"} <= set(objective_columns(frame))
+    assert {"params@onnx", "macs@onnx", "activations@onnx", "depth@onnx"} <= set(objective_columns(frame, counted))
     sizes = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}
     config = {"table": str(counted), "out": str(tmp_path / "run"), "model": sizes, "max_steps": 2, "num_digits": 2}
     (tmp_path / "train.yaml").write_text(yaml.safe_dump(config))

@@ -19,7 +19,7 @@ def test_a_model_learns_from_it(tmp_path: Path, nasrlm: CommandLine) -> None:
     table = tmp_path / "code.parquet"
     imported = nasrlm("import", "code-regression", write(tmp_path / "data.parquet", programs), "--out", table, "--json")
     assert json.loads(imported.stdout)["rows"] == len(programs)
-    learned = objective_columns(read_table(table))
+    learned = objective_columns(read_table(table), table)
     assert set(learned) == {"memory_bytes@apps", "memory_bytes@codenet", "latency_ms@kernelbook"}
     sizes = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}
     config = {"table": str(table), "out": str(tmp_path / "run"), "tokenizer": "code", "model": sizes, "max_steps": 2}

@@ -98,7 +98,7 @@ def test_labels_are_columns_with_a_context_and_facts(path: Path) -> None:
     write_table(FRAME, path)
     frame = read_table(path, require=["params"])
     assert label_columns(frame) == ("accuracy@cifar10", "latency_ms@raspi4", "params")
-    assert objective_columns(frame) == ("accuracy@cifar10", "latency_ms@raspi4")
+    assert objective_columns(frame, path) == ("accuracy@cifar10", "latency_ms@raspi4")
 
 
 def test_a_label_column_may_be_empty(path: Path) -> None:
@@ -149,9 +149,9 @@ def test_other_labels_may_be_negative_and_costs_zero(path: Path) -> None:
 
 
 def test_a_column_that_is_no_objective_is_refused() -> None:
-    expected = r"objective: expected metric_unit@context, got 'a@b@c'.* or name the objectives to learn\."
+    expected = r"t\.csv: objective: expected metric_unit@context, got 'a@b@c'.* or name the objectives to learn\."
     with pytest.raises(ValueError, match=expected):
-        objective_columns(FRAME.assign(**{"a@b@c": 1.0}))
+        objective_columns(FRAME.assign(**{"a@b@c": 1.0}), Path("t.csv"))
 
 
 def test_a_header_that_is_no_objective_is_shown_where_labels_are_missing() -> None:
