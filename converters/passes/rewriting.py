@@ -64,13 +64,13 @@ class Surroundings:
         values = value if isinstance(value, tuple) else (value,)
         return as_integers(values) if all(isinstance(number, int) for number in values) else None
 
-    def replace(self, x: str, by: str) -> None:
-        """Transfer shape and type of ``x`` to the value that replaces it, unless that has a shape."""
-        if x in self.shapes and by not in self.shapes:
-            self.shapes[by] = self.shapes[x]
-            self.types.pop(by, None)
-            if x in self.types:
-                self.types[by] = self.types[x]
+    def describe(self, x: str, like: str) -> None:
+        """Give a value whose shape is not known shape and type of another, if that one's shape is known."""
+        if like in self.shapes and x not in self.shapes:
+            self.shapes[x] = self.shapes[like]
+            self.types.pop(x, None)
+            if like in self.types:
+                self.types[x] = self.types[like]
 
     def join(self, names: Sequence[str]) -> tuple[str]:
         """Return one name for several weight tensors, so that a single layer can own them together."""
@@ -117,7 +117,7 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
             new = spelled.reading(source)  # it may read an Identity from the same spelling
             if new.op_type == "Identity":
                 source[new.outputs[0]] = new.inputs[0]
-                at.replace(new.outputs[0], by=new.inputs[0])
+                at.describe(new.inputs[0], like=new.outputs[0])
             else:
                 nodes.append(new)
                 at.made.update(dict.fromkeys(new.outputs, new))

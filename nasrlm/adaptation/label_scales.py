@@ -62,7 +62,7 @@ class Standardised:
 
     @classmethod
     def of(cls, labels: FloatArray, logarithmic: bool = False) -> Standardised:
-        """Use mean and standard deviation of these labels, or of their logarithms."""
+        """Use mean and standard deviation of these labels; ``logarithmic`` if they are logarithms of labels."""
         return cls(float(labels.mean()), deviation_of(labels, logarithmic=logarithmic))
 
     def forward(self, labels: FloatArray) -> FloatArray:

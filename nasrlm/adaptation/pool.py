@@ -1,6 +1,7 @@
 """Pools: texts with a checkpoint's predictions, from which adapting learns, and the choice of texts to measure.
 
-N texts, M known objectives, S numbers of a summary, C counts, F sizes and counts of operators that are not constant.
+N texts, M known objectives, S numbers of a summary, C counts, K sizes of networks that a cost may follow, F sizes and
+counts of operators that are not constant.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Pool:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """(N, S) standardised logarithms of the MACs, of the activations, on which the speed of a GPU depends if it
+        """(N, K) standardised logarithms of the MACs, of the activations, on which the speed of a GPU depends if it
         runs many images at once, and, in a space from which nothing was learned, of the number of operators, on which
         it depends at batch size 1. They are no guesses in any space.
         """
@@ -94,12 +95,12 @@ class Pool:
 
     @cached_property
     def followed(self) -> FloatArray:
-        """(N, M + S) quantities that a new cost may follow, standardised: the predictions, then ``sizes``."""
+        """(N, M + K) quantities that a new cost may follow, standardised: the predictions, then ``sizes``."""
         return np.concatenate([self.features, self.sizes], axis=1)
 
     @property
     def follow_shares(self) -> FloatArray:
-        """(M + S,) prior probabilities that a cost follows each column of ``followed``, given that it follows one.
+        """(M + K,) prior probabilities that a cost follows each column of ``followed``, given that it follows one.
 
         All guesses together, which may be seventy, have the probability ``GUESSES_FOLLOWED``; all sizes together are as
         likely as one prediction that is no guess.
