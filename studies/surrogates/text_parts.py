@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from converters.engines import in_chunks
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, units_of
 from nasrlm.model.readout import HASHED, NAMES
 from nasrlm.text.counts import NUM_LOG_SIZES, PARTS, counts_and_sizes
 from studies.surrogates.memory import digest_of
@@ -92,7 +92,7 @@ class _Part:
     def of(cls, counts: FloatArray, columns: slice, standardised: bool) -> _Part:
         """Create a group from the (N, C) counts of a pool; it has no columns if none of them varies."""
         means, deviations = counts[:, columns].mean(axis=0), counts[:, columns].std(axis=0)
-        differ = deviations > 0
+        differ = np.isfinite(units_of(counts[:, columns]))
         typical = np.full(len(deviations), np.sqrt((deviations**2).mean()))
         kept = differ if standardised else np.full(len(deviations), differ.any())
         units, farthest = (deviations, FARTHEST) if standardised else (typical, np.inf)

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from converters import to_measured_text
 from nasrlm.arrays import FloatArray
 from nasrlm.text.counts import counts_and_sizes, log_sizes
 from spaces import get_space
-from studies.surrogates.text_parts import FARTHEST
+from studies.surrogates.text_parts import FARTHEST, TextParts
 from studies.surrogates.text_process import TextGroups, TextProcess
 
 SPACE = get_space("nasbench_macro")
@@ -50,6 +51,16 @@ def test_ten_speeds_may_follow_the_activations() -> None:
     guessing = TextGroups(lambda asked: np.array([guesses[text] for text in asked]), texts)
     found = TextProcess(guessing, "throughput_ips@mine", texts[:10], speeds[:10]).quantiles(texts[10:], np.zeros(1))
     assert kendalltau(found[:, 0], speeds[10:])[0] > 0.95  # 0.01 without sizes
+
+
+def test_sizes_that_are_equal_in_the_pool_are_no_features() -> None:
+    """Even though their standard deviation is not 0, but what rounding leaves of it."""
+    space = get_space("nasbench201")
+    cells = sorted(set(permutations((1, 1, 3, 3, 3, 4))))[:20]
+    texts = [to_measured_text(space, space.decode(cell)) for cell in cells]
+    macs = log_sizes(texts)[:, 0]
+    assert np.ptp(macs) == 0 < macs.std()
+    assert TextParts(texts).of(texts)[-1].shape == (20, 2)
 
 
 def test_answers_do_not_depend_on_what_is_asked_together(groups: TextGroups) -> None:
