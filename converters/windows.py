@@ -5,6 +5,7 @@ Results are cached, since a network and a space have few different layers that o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -42,6 +43,17 @@ def pair(value: Pair, least: int) -> tuple[int, int]:
     """Return integers for height and width from two numbers or one for both; each must be at least ``least``."""
     height, width = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
     return whole(height, least), whole(width, least)
+
+
+def both_sides(missing: Sequence[int], *, more_behind: bool) -> Shape:
+    """Return padding at the start of every axis, then at the end, as SAME_UPPER splits it, or else SAME_LOWER.
+
+    Args:
+        missing: padding of every axis, both sides together.
+        more_behind: whether the end gets more of an odd number, as with SAME_UPPER.
+    """
+    half, rest = [total // 2 for total in missing], [total - total // 2 for total in missing]
+    return (*half, *rest) if more_behind else (*rest, *half)
 
 
 @lru_cache(maxsize=1 << 12)

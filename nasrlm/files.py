@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from filelock import BaseFileLock
 
 LOCK_FILE = ".lock"  # in a folder while a process works there
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between attempts to replace a file that is being read
@@ -64,12 +65,17 @@ def only_one_in(folder: Path, work: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(PermissionError):  # Windows removes no open file; there, filelock removes it when it releases it
-            (folder / LOCK_FILE).unlink(missing_ok=True)
-        lock.release()
+        let_go(lock)
         if not was_there:
             with suppress(OSError):  # the folder is not empty
                 folder.rmdir()
+
+
+def let_go(lock: BaseFileLock) -> None:
+    """Release a lock and remove its file, while it is held, so that others who have the file open notice and reopen."""
+    with suppress(PermissionError):  # Windows removes no open file; there, filelock removes it when it releases it
+        Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()
 
 
 def write_atomically(path: Path, contents: bytes) -> None:

@@ -15,6 +15,7 @@ from converters.models.one_node import attributes_of, integer_of
 from converters.models.onnx_opset import STANDARD_DOMAINS
 from converters.models.onnx_values import Values
 from converters.tensor_types import element_type
+from converters.windows import both_sides
 
 BIASED = frozenset({"Conv", "ConvTranspose"})  # operators whose third input is a bias
 POOLS = frozenset({"AveragePool", "MaxPool"})
@@ -112,8 +113,7 @@ class Plainer:
         strides = given.get("strides", (1,) * len(given["kernel_shape"]))
         sizes = zip(shape[2:], given["kernel_shape"], strides, strict=True)
         missing = [max((-(-n // stride) - 1) * stride + k - n, 0) for n, k, stride in sizes]
-        half, rest = [total // 2 for total in missing], [total - total // 2 for total in missing]
-        given["pads"] = half + rest if side == b"SAME_UPPER" else rest + half
+        given["pads"] = both_sides(missing, more_behind=side == b"SAME_UPPER")
         padded = make_node(node.op_type, node.input, node.output, node.name, **given)
         self._values.infer(padded)
         return padded

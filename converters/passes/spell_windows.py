@@ -8,6 +8,7 @@ from typing import NamedTuple
 from converters.graph import AttributeValue, Node, Shape, attributes
 from converters.passes.rewriting import Surroundings, as_integers
 from converters.passes.spell_views import cut
+from converters.windows import both_sides
 
 WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
 
@@ -120,9 +121,7 @@ def _window(node: Node, at: Surroundings) -> _Window | None:
             max((windows - 1) * stride + reach - n, 0)
             for windows, stride, (n, _, _, reach) in zip(after, strides, window.axes(), strict=True)
         ]
-        half = [total // 2 for total in missing]
-        rest = [total - total // 2 for total in missing]
-        return window._replace(pads=(*half, *rest) if node.attribute("auto_pad") == "SAME_UPPER" else (*rest, *half))
+        return window._replace(pads=both_sides(missing, more_behind=node.attribute("auto_pad") == "SAME_UPPER"))
     return window
 
 

@@ -88,7 +88,7 @@ class Parts:
         try:
             yield
         finally:
-            with suppress(PermissionError):  # while the lock is held, as only_one_in of nasrlm.files does
+            with suppress(PermissionError):  # while the lock is held, as let_go of nasrlm.files does
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 

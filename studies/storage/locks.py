@@ -19,6 +19,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from nasrlm.files import let_go
 from studies.config import without_password
 from studies.folder import StudyError
 
@@ -95,9 +96,7 @@ class FileLocks:
 
     def release(self, number: int) -> None:
         if (lock := self._held.pop(number, None)) is not None:
-            with suppress(PermissionError):  # on Windows, where filelock removes it when it releases it
-                self._path(number).unlink(missing_ok=True)  # while held: others who have it open notice and reopen
-            lock.release()
+            let_go(lock)
 
     def is_held(self, number: int) -> bool:
         if number in self._held:

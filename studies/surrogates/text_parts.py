@@ -91,8 +91,9 @@ class _Part:
     @classmethod
     def of(cls, counts: FloatArray, columns: slice, standardised: bool) -> _Part:
         """Create a group from the (N, C) counts of a pool; it has no columns if none of them varies."""
-        means, deviations = counts[:, columns].mean(axis=0), counts[:, columns].std(axis=0)
-        differ = np.isfinite(units_of(counts[:, columns]))
+        means, deviations = counts[:, columns].mean(axis=0), units_of(counts[:, columns])
+        differ = np.isfinite(deviations)
+        deviations[~differ] = 0.0
         typical = np.full(len(deviations), np.sqrt((deviations**2).mean()))
         kept = differ if standardised else np.full(len(deviations), differ.any())
         units, farthest = (deviations, FARTHEST) if standardised else (typical, np.inf)

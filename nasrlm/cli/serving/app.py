@@ -163,7 +163,7 @@ class _Service:
                 "Request less at a time."
             )
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
-        doubts = (guesses(self.predictor, [space], objectives), *self._unsuitable(texts, space))
+        doubts = (guesses(self.predictor, [space], objectives), *self._unsuitable(request.texts or (), space))
         warning = " ".join(filter(None, doubts)) or None
         return await run_in_threadpool(_response, values, objectives, request.quantiles, warning)
 
@@ -180,7 +180,7 @@ class _Service:
         return self.predictor.of_space(space).predict(texts, objectives, quantiles)
 
     def _unsuitable(self, texts: Sequence[str], space: str) -> Iterator[str]:
-        """Yield in sentences why texts are not of the kind that the checkpoint was trained on."""
+        """Yield in sentences why texts that were given are not of the kind that the checkpoint was trained on."""
         checkpoint = self.predictor.checkpoint
         if known_as(space, checkpoint.measured_spaces) in checkpoint.measured_spaces:
             yield lost_operations(texts, space)
