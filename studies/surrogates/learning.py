@@ -14,6 +14,7 @@ from studies.surrogates.counting_predictor import CountMemory, counting
 from studies.surrogates.medians_only import MediansOnly
 from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory, TextPredictor
 from studies.surrogates.other_units import UnitCheck
+from studies.surrogates.without_guesses import guessed_objectives
 
 A = TypeVar("A", bound=Hashable)
 
@@ -65,7 +66,9 @@ class LearningModel(Generic[A]):
         self._every, self._num_learned = 1, 0
         self._has_warned_of_twins = isinstance(space, Spellings)  # whose architectures have a key for each notation
         self.model = self._make(predictor)
-        self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, modelled).odd_units
+        learned = [name for name in objectives if name not in (*modelled, *COUNTS)]
+        unsure = guessed_objectives(predictor, space, learned).union(modelled)
+        self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, unsure).odd_units
 
     @property
     def learns(self) -> bool:

@@ -3,7 +3,7 @@
 n results of an objective.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.ledger import Entry
 from studies.surrogates.memory import SamplingPredictor
-from studies.surrogates.without_guesses import guessed_objectives
 
 A = TypeVar("A", bound=Hashable)
 
@@ -33,7 +32,7 @@ class UnitCheck(Generic[A]):
         to_text: converts an architecture to the text that the predictor reads.
         space: the search space.
         objectives: M names of the results.
-        modelled: objectives whose results are predictions; they are not checked.
+        unsure: objectives that are not checked, because they are guessed or their results are predictions.
     """
 
     def __init__(
@@ -42,11 +41,10 @@ class UnitCheck(Generic[A]):
         to_text: Callable[[A], str],
         space: SearchSpace[A],
         objectives: Sequence[str],
-        modelled: Sequence[str],
+        unsure: Collection[str],
     ) -> None:
         self._predictor, self._to_text, self._space = predictor, to_text, space
         self._objectives = tuple(objectives)
-        unsure = guessed_objectives(predictor, space, objectives).union(modelled)
         known = [name for name in objectives if name in predictor.objectives]
         self._left = [name for name in known if name not in unsure]  # each is checked once
 

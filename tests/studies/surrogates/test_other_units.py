@@ -134,14 +134,16 @@ def test_a_gated_problem_tells_the_user_of_seconds_once() -> None:
         (GOALS, (), GOALS[1:], 0),
     ],
 )
+@pytest.mark.parametrize("counted", [[], ["params@onnx"]])
 def test_only_what_the_model_knows_is_compared(
-    objectives: list[str], guessed: list[str], modelled: list[str], told: int
+    objectives: list[str], guessed: list[str], modelled: list[str], told: int, counted: list[str]
 ) -> None:
     predictor = ToyPredictor(objectives=objectives)
     vars(predictor)["checkpoint"] = SimpleNamespace(guessed_of=lambda space: frozenset(guessed))
-    learning = LearningModel(SPACE, predictor, TextMemory(SPACE.format), GOALS, modelled)
+    learning = LearningModel(SPACE, predictor, TextMemory(SPACE.format), [*GOALS, *counted], modelled)
     rows = [SPACE.decode(genes) for genes in SPACE_ROWS[:6]]
-    entries = [Entry.of(SPACE, row, 2, real=np.array(true_values(row))[:2] * [1, 1e-3]) for row in rows]
+    real = [np.array([*true_values(row)[:2], np.nan]) * [1, 1e-3, 1] for row in rows]
+    entries = [Entry.of(SPACE, row, 3, real=results) for row, results in zip(rows, real, strict=True)]
     assert learning.odd_units(entries[:4]) == []
     assert len(learning.odd_units(entries)) == told
     assert learning.odd_units(entries) == []
