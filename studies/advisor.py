@@ -33,7 +33,6 @@ from studies.proposal import check_by_known, propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory, of_space
 from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, check_readable, every_network
-from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # key of a warning that is given once
 MISSPELLED_SIMILARITY = 0.9  # from which a name seems misspelled; latency@pixel3 and latency_ms@pixel3 have 0.903
@@ -94,8 +93,8 @@ class Advisor(Generic[A]):
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = of_space(released_predictor() if predictor is None else predictor, self.space)
-        self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
+        self.gate.guessed = self._learning.guessed
         self._warned: set[str] = set()
         for doubt in filter(None, (*(goal.doubt for goal in read_goals), network_doubt(self.space))):
             warn_caller(doubt)
@@ -209,10 +208,8 @@ class Advisor(Generic[A]):
             networks=self._networks(progress) if graphs else None,
             progress=progress,
         )
-        if self.gate.guessed:
-            self._learning.predict_with(without_guesses(self._predictor, self.gate.guessed))
-            self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
+        self.gate.guessed = self._learning.guessed
 
     def _networks(self, progress: bool) -> Callable[[], NetworkFeatures[A]]:
         check_readable(self.space)

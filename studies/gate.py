@@ -3,7 +3,7 @@
 N candidates, F front members, C columns, M objectives: those of the goals, then those of constraints only.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import compress
@@ -77,10 +77,10 @@ class Gate:
             ``studies.guide.levels_of``.
         best: best conceivable value of some objectives in own units, such as a latency that no network can beat; the
             others are unlimited.
-        guessed: objectives that the predictor can only guess. They are unlimited too, whatever is predicted.
 
     Attributes:
-        guessed: as given; may be changed.
+        guessed: objectives that the predictor can only guess, none at first. They are unlimited too, whatever is
+            predicted.
 
     Raises:
         ValueError: a risk outside (0, 0.5), a risk or best value of an unknown objective, or hard constraints that
@@ -94,9 +94,8 @@ class Gate:
         *,
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
-        guessed: Collection[str] = (),
     ) -> None:
-        self.guessed = frozenset(guessed)
+        self.guessed: frozenset[str] = frozenset()
         self.goals = tuple(goals)
         self.constraints = tuple(constraints)
         check_met_together(self.constraints)

@@ -29,7 +29,6 @@ from studies.storage.workers import PATIENCE, Evaluate, NextBatch, why_over, wor
 from studies.study import check_architectures, close_study, open_study
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory, of_space
-from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -84,12 +83,7 @@ def guided_search(
     """
     config, predictor = config_with_evaluator(config, evaluator), of_space(predictor, space)
     guide = _checked_guide(config, predictor, adapt)
-    adapt = adapt if guide.adapt_every else None
-    real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
-    guessed = guessed_objectives(predictor, space, real)
-    if adapt is not None:  # what can only be guessed is learned instead
-        predictor, guessed = without_guesses(predictor, guessed), frozenset()
-    gate = Gate(config.goals, config.constraints, risk=guide.risk, guessed=guessed)
+    gate = Gate(config.goals, config.constraints, risk=guide.risk)
     out = out.absolute()  # an evaluator may change the working directory
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):
@@ -97,8 +91,9 @@ def guided_search(
         ledger = _begun_ledger(config, searched, out / HISTORY_FILE)
         texts = TextMemory.of(to_text)
         learning = LearningModel(searched, predictor, texts, config.objectives, evaluator.modelled)
-        if adapt is not None:
+        if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
+        gate.guessed = learning.guessed
         next_batch = _proposer(config, guide, searched, evaluator, known, learning, gate, progress)
         shared = storage or config.storage
 

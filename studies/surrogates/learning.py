@@ -14,7 +14,7 @@ from studies.surrogates.counting_predictor import CountMemory, counting
 from studies.surrogates.medians_only import MediansOnly
 from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory, TextPredictor
 from studies.surrogates.other_units import UnitCheck
-from studies.surrogates.without_guesses import guessed_objectives
+from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -48,8 +48,11 @@ class LearningModel(Generic[A]):
 
     Attributes:
         model: the current surrogate.
+        guessed: objectives that it can only guess; none once it learns, because then it does not predict them until it
+            has learned them.
         to_text: as given.
-        odd_units: function that returns warnings about the units of results; see ``UnitCheck.odd_units``.
+        odd_units: function that returns warnings about the units of results, compared with the first predictor; see
+            ``UnitCheck.odd_units``.
     """
 
     def __init__(
@@ -60,14 +63,15 @@ class LearningModel(Generic[A]):
         objectives: Sequence[str],
         modelled: Sequence[str] = (),
     ) -> None:
-        self._space, self.to_text, self._modelled = space, to_text, modelled
+        self._space, self._first, self.to_text, self._modelled = space, predictor, to_text, modelled
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
         self._has_warned_of_twins = isinstance(space, Spellings)  # whose architectures have a key for each notation
         self.model = self._make(predictor)
         learned = [name for name in objectives if name not in (*modelled, *COUNTS)]
-        unsure = guessed_objectives(predictor, space, learned).union(modelled)
+        self.guessed = guessed_objectives(predictor, space, learned)
+        unsure = self.guessed.union(modelled)
         self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, unsure).odd_units
 
     @property
@@ -75,13 +79,12 @@ class LearningModel(Generic[A]):
         """Whether it learns from results."""
         return self._adapt is not None
 
-    def predict_with(self, predictor: SamplingPredictor) -> None:
-        """Predict with another predictor from now on; units of results are still compared with the first one."""
-        self.model = self._make(predictor)
-
     def learn_by(self, adapt: Adapt, every: int) -> None:
-        """Learn with ``adapt`` after every ``every`` results from now on."""
+        """Learn with ``adapt`` after every ``every`` results from now on, also what could only be guessed."""
         self._adapt, self._every = adapt, every
+        if self.guessed:
+            self.model = self._make(without_guesses(self._first, self.guessed))
+            self.guessed = frozenset()
 
     def learn(self, ledger: Ledger) -> Model[A]:
         """Return the surrogate, which first learns again if there are ``every`` more results than last time."""
@@ -93,7 +96,7 @@ class LearningModel(Generic[A]):
                 raise TypeError(
                     f"adapt: expected a predictor that has learned from {count} results, got {adapted!r:.60}."
                 )
-            self.predict_with(adapted)
+            self.model = self._make(adapted)
             self._num_learned = count
         return self.model
 
