@@ -49,6 +49,8 @@ class Networks:
         compiled_kinds: (N,) indices, equal for networks whose compiled graphs have equal features.
         genes: (N, F) one-hot genes, centred, with a mean variance of 1.
         counted: groups (N, F) of what is counted in the texts, and indices of those that are about sizes.
+        for_accuracies: (N, F) standardised predictions of accuracies of the same space, if there are any.
+        for_costs: (N, F) standardised predictions of all objectives; no logarithms, because costs add up.
     """
 
     row_of: dict[str, int]
@@ -58,6 +60,8 @@ class Networks:
     compiled_kinds: NDArray[np.intp]
     genes: FloatArray
     counted: tuple[Sequence[FloatArray], Sequence[int]]
+    for_accuracies: FloatArray
+    for_costs: FloatArray
 
     def rows(self, texts: Sequence[str]) -> NDArray[np.intp]:
         """Return the (N,) rows of N texts.
@@ -81,9 +85,11 @@ def networks_of(
     computed: Sequence[Features],
     compiled: Sequence[Features],
     *,
+    for_accuracies: FloatArray,
+    for_costs: FloatArray,
     progress: bool = False,
 ) -> Networks:
-    """Build ``Networks`` from N architectures, their texts, and features of their canonical and compiled graphs.
+    """Build ``Networks`` from N architectures, their texts, features of canonical and compiled graphs, and predictions.
 
     ``progress`` shows a bar on stderr while texts are counted.
     """
@@ -99,6 +105,8 @@ def networks_of(
         _kinds(compiled),
         genes,
         ([_varying(group) for group in parts.of(texts)], parts.of_sizes),
+        for_accuracies,
+        for_costs,
     )
 
 
@@ -153,24 +161,20 @@ class GraphProcess(LearnedObjective):
 
     Args:
         networks: all networks that may be predicted.
-        predictions: (N, F) standardised predictions for each: of other accuracies of the same space for an accuracy,
-            if there are any, and of all objectives for a cost.
         name: name of the objective.
         texts: n texts with results.
         labels: (n,) results in own unit.
     """
 
-    def __init__(
-        self, networks: Networks, predictions: FloatArray, name: str, texts: Sequence[str], labels: FloatArray
-    ) -> None:
+    def __init__(self, networks: Networks, name: str, texts: Sequence[str], labels: FloatArray) -> None:
         self._networks, self.scale = networks, graph_scale(name, labels)
         counted, of_sizes = networks.counted
         if Objective.parse(name).is_accuracy:
-            groups, num_linear = [predictions, *networks.computed], 1 + len(networks.computed[:1])
+            groups, num_linear = [networks.for_accuracies, *networks.computed], 1 + len(networks.computed[:1])
             kinds, trusted = networks.computed_kinds, TRUSTED_ACCURACY
             prior = PRIOR_ACCURACY * min(1.0, len(labels) / FULL_PRIOR)
         else:
-            groups, num_linear = [predictions, *networks.compiled, networks.genes], 3
+            groups, num_linear = [networks.for_costs, *networks.compiled, networks.genes], 3
             kinds, trusted, prior = networks.compiled_kinds, TRUSTED_COST, PRIOR
         linear = [*range(num_linear), *[len(groups) + place for place in of_sizes]]
         process = GroupProcess([*groups, *counted], linear=linear, kinds=kinds)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -70,20 +70,6 @@ def every_network(
     return architectures, computed, features_of(space, architectures, compiled=True, progress=progress)
 
 
-class _Known(NamedTuple):
-    """All networks, with the standardised predictions that help to learn their objectives.
-
-    Attributes:
-        networks: the networks.
-        for_costs: (N, F) medians of all objectives; not logarithms, because costs add up.
-        for_accuracies: (N, F) medians of other accuracies, on scales of errors.
-    """
-
-    networks: Networks
-    for_costs: FloatArray
-    for_accuracies: FloatArray
-
-
 class ProcessAdapter(Generic[A]):
     """Converts a table of real results to a predictor that has learned from them.
 
@@ -123,14 +109,22 @@ class ProcessAdapter(Generic[A]):
         self._all_networks, self._progress = networks, progress
 
     @cached_property
-    def _networks(self) -> _Known:
+    def _networks(self) -> Networks:
         assert self._all_networks is not None, "only where they are known beforehand"
         architectures, computed, compiled = self._all_networks()
         self.to_text.write(architectures, progress=self._progress)
         texts = [self.to_text(architecture) for architecture in architectures]
-        networks = networks_of(self.space, architectures, texts, computed, compiled, progress=self._progress)
         said = self._memory.predict(texts, self._given.objectives, (0.5,)).median
-        return _Known(networks, standardised(said), self._predicted_accuracies(texts))
+        return networks_of(
+            self.space,
+            architectures,
+            texts,
+            computed,
+            compiled,
+            for_accuracies=self._predicted_accuracies(texts),
+            for_costs=standardised(said),
+            progress=self._progress,
+        )
 
     def _predicted_accuracies(self, texts: Sequence[str]) -> FloatArray:
         """Return the (N, F) predictions of accuracies that were learned from networks of this space; F may be 0."""
@@ -167,11 +161,9 @@ class ProcessAdapter(Generic[A]):
                 continue
             results = [texts[row] for row in rows], labels[rows]
             if is_known:
-                processes[name] = ResidualProcess.fit(self._features, name, *results)
+                processes[name] = ResidualProcess(self._features, name, *results)
             elif by_graphs:
-                networks, costs, accuracies = self._networks
-                predictions = accuracies if Objective.parse(name).is_accuracy else costs
-                processes[name] = GraphProcess(networks, predictions, name, *results)
+                processes[name] = GraphProcess(self._networks, name, *results)
             else:
                 processes[name] = TextProcess(self._groups, name, *results)
         return CorrectedPredictor(self._predictor, processes)

@@ -3,11 +3,8 @@
 N texts, F features.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import norm
@@ -62,42 +59,32 @@ class PredictorFeatures:
         return np.stack([scale.forward(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)
 
 
-@dataclass(frozen=True)
 class ResidualProcess(LearnedObjective):
     """An objective that the predictor knows, corrected by a Gaussian process of its residuals.
 
-    Attributes:
+    The prior is the predictor: residuals, results minus predicted medians, have mean zero, and the predictor's standard
+    deviations as noise.
+
+    Args:
         features: features of texts.
         name: name of the objective.
-        scale: scale on which it was learned.
-        regressor: Gaussian process of the residuals, results minus predicted medians, in units of ``spread``.
-        spread: mean standard deviation of the predictor's own distributions, on the scale.
+        texts: n texts with results.
+        labels: (n,) results in own unit.
     """
 
-    features: PredictorFeatures
-    name: str
-    scale: Scale
-    regressor: GaussianProcessRegressor
-    spread: float
+    def __init__(self, features: PredictorFeatures, name: str, texts: Sequence[str], labels: FloatArray) -> None:
+        self._features, self._name = features, name
+        self.scale: Scale = Scale.of(name, labels)
+        own, deviation = features.own(name, self.scale, texts)
+        self._unit = max(float(deviation.mean()), 1e-9)  # of residuals
+        noise = (deviation / self._unit) ** 2 + 1e-6
+        self._regressor = _regressor(features.of(texts), (self.scale.forward(labels) - own) / self._unit, noise)
 
     def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return the (N,) means and standard deviations on the scale."""
-        own, deviation = self.features.own(self.name, self.scale, texts)
-        mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)
-        return own + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
-
-    @classmethod
-    def fit(cls, features: PredictorFeatures, name: str, texts: Sequence[str], labels: FloatArray) -> ResidualProcess:
-        """Learn from the (n,) real results of n texts, in own units.
-
-        The prior is the predictor: residuals have mean zero, and the predictor's standard deviations as noise.
-        """
-        scale = Scale.of(name, labels)
-        own, deviation = features.own(name, scale, texts)
-        spread = max(float(deviation.mean()), 1e-9)
-        noise = (deviation / spread) ** 2 + 1e-6
-        regressor = _regressor(features.of(texts), (scale.forward(labels) - own) / spread, noise)
-        return cls(features, name, scale, regressor, spread)
+        own, deviation = self._features.own(self._name, self.scale, texts)
+        mean, uncertainty = self._regressor.predict(self._features.of(texts), return_std=True)
+        return own + self._unit * mean, np.hypot(deviation, self._unit * uncertainty)
 
 
 def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray) -> GaussianProcessRegressor:
