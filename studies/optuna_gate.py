@@ -25,6 +25,7 @@ from studies.optuna_trials import (
     AFTER_ALL,
     ARCHITECTURE,
     PREDICTED,
+    architecture_of,
     check_names,
     directions,
     gene_distributions,
@@ -199,7 +200,7 @@ class ParetoGate(Generic[A]):
         twin = self._trials.twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
-            prune(trial, 0, reason, self._trials.entry(twin).architecture)
+            prune(trial, 0, reason, self._trials.name(twin))
         (decision,) = self._advisor.check([architecture])
         trial.set_user_attr(PREDICTED, recorded_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
@@ -317,7 +318,7 @@ class ParetoGate(Generic[A]):
                 f"nevertheless, mark it there: trial.set_user_attr({AFTER_ALL!r}, True).",
             )
         new = [trial for trial in unseen if has_results(trial)]
-        if is_first and (unnamed := sum(not self._trials.knows(trial) for trial in new)):
+        if is_first and (unnamed := sum(architecture_of(trial, self.space) is None for trial in new)):
             warn_caller(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate uses their values; the model does not learn from them, and may propose "

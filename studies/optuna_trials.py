@@ -77,24 +77,16 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
     return [np.nan if value is None else value for value in (*values, *told.values())]
 
 
-def records_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
-    """Return whether a trial's architecture can be read.
+def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any | None:
+    """Return the architecture of a trial; None if it is not known.
 
     It is in the attribute or, for a completed trial that was not checked, in the genes from ``ParetoGate.suggest``.
-    """
-    if ARCHITECTURE in trial.user_attrs:
-        return True
-    return trial.state == TrialState.COMPLETE and _by_genes(trial, space) is not None
-
-
-def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
-    """Return the architecture of a trial; see ``records_architecture``.
 
     Raises:
         ValueError: the attribute is not an architecture of the space.
     """
     if ARCHITECTURE not in trial.user_attrs:
-        return _by_genes(trial, space)
+        return _by_genes(trial, space) if trial.state == TrialState.COMPLETE else None
     try:
         return space.parse(spelled_notation(trial.user_attrs[ARCHITECTURE]))
     except ArchitectureError as e:
@@ -103,7 +95,7 @@ def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
 
 def is_counted(trial: FrozenTrial, space: SearchSpace[Any], name: str) -> bool:
     """Return whether a trial lacks an objective that is a count, so that it follows from the architecture."""
-    return name in COUNTS and name not in trial.user_attrs and records_architecture(trial, space)
+    return name in COUNTS and name not in trial.user_attrs and architecture_of(trial, space) is not None
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
