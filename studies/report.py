@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from nasrlm.arrays import BoolArray
 from nasrlm.files import write_atomically
@@ -139,31 +138,25 @@ def _soft_met(study: LoadedStudy) -> BoolArray:
 
 
 def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None) -> None:
-    """Write study.json and front.csv, the latter with ``soft_met`` and true values if these apply."""
-    front = _front_table(study)
-    if truth is not None and len(front):
-        names = [name + TRUE for name in study.config.objectives]
-        own = own_labels(study.config, truth, front[ARCHITECTURE])
-        front = front.assign(**dict(zip(names, own.T, strict=True)))
-    _write_front(front, out)
+    """Write study.json and front.csv."""
+    write_front(out, study, truth=truth)
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
     told = {"status": FINISHED, "config": study.config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
     write_json(out / STUDY_FILE, told)
 
 
-def write_front(out: Path, study: LoadedStudy) -> Path:
-    """Write the front.csv of a study that has not finished, and return its path."""
-    return _write_front(_front_table(study), out)
+def write_front(out: Path, study: LoadedStudy, *, truth: TableEvaluator[A] | None = None) -> Path:
+    """Write front.csv and return its path: a row for each front member, best in the first goal first.
 
-
-def _front_table(study: LoadedStudy) -> pd.DataFrame:
-    """Return a table with a row per front member, best in the first goal first, with the number of its evaluation."""
+    It has the number of each member's evaluation, and ``soft_met`` and true values if these apply.
+    """
     rows = study.front_rows
     front = study.history.to_frame().iloc[rows].drop(columns=[ORDER, FEASIBLE])
     front.insert(0, EVALUATION, study.history.evaluations()[rows].astype(np.int64))
-    return front.assign(**{SOFT_MET: _soft_met(study)}) if study.config.has_soft_constraints else front
-
-
-def _write_front(front: pd.DataFrame, out: Path) -> Path:
+    if study.config.has_soft_constraints:
+        front[SOFT_MET] = _soft_met(study)
+    if truth is not None and rows:
+        names = [name + TRUE for name in study.config.objectives]
+        front[names] = own_labels(study.config, truth, front[ARCHITECTURE])
     write_atomically(out / FRONT_FILE, front.to_csv(index=False).encode())
     return out / FRONT_FILE
