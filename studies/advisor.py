@@ -29,7 +29,7 @@ from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.own_space import network_doubt
-from studies.proposal import check_by_known, propose
+from studies.proposal import propose
 from studies.surrogates.learning import Adapt, LearningModel
 from studies.surrogates.memory import SamplingPredictor, TextMemory, of_space
 from studies.surrogates.process_adapter import NetworkFeatures, ProcessAdapter, check_readable, every_network
@@ -160,7 +160,7 @@ class Advisor(Generic[A]):
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(nothing) for _ in architectures]
         self._warn_of_guesses()
-        return check_by_known(self.gate, self._learning.model, architectures)
+        return self._learning.model.check(self.gate, architectures)
 
     def propose(
         self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0

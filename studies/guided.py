@@ -22,7 +22,7 @@ from studies.gate import Gate
 from studies.guide import Guide
 from studies.history import to_bounds
 from studies.ledger import Entry, Ledger
-from studies.proposal import begin, check_by_known, propose, warm_start
+from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
 from studies.storage.shared_study import SharedStudy
 from studies.storage.workers import PATIENCE, Evaluate, NextBatch, why_over, work
@@ -183,7 +183,7 @@ def _proposer(
             return propose(
                 guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt, progress=progress
             )
-        check = functools.partial(check_by_known, gate, model) if guide.gate and config.hard_constraints else None
+        check = functools.partial(model.check, gate) if guide.gate and config.hard_constraints else None
         return begin(space, evaluator, ledger, count=count, known=known, attempt=attempt, check=check)
 
     attempts = 0  # consecutive ones without any candidate

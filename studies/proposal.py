@@ -26,7 +26,6 @@ from studies.ledger import Entry, Ledger
 from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
-from studies.surrogates.known_only import KnownOnly
 from studies.surrogates.learning import Model
 from studies.surrogates.memory import BAR_AFTER, JointPredictor
 
@@ -83,7 +82,7 @@ def propose(
     gate = gate.with_front([entry.architecture for entry in compress(ledger.evaluated, meet)], ledger.results[meet])
     results = {entry.key: entry.real for entry in ledger.tried}
     failures = Failures(space, ledger.evaluated, num_goals=len(config.goals))
-    screen = Screen(space, model.to_text, model.memory, gate, failures, prunes=guide.gate, results=results)
+    screen = Screen(space, model, gate, failures, prunes=guide.gate, results=results)
     if guide.exhaustive:
         screen.look(every_architecture(space) if known is None else _proposable(space, known))
     else:
@@ -148,12 +147,6 @@ def begin(
 
 def _kept(check: Callable[[Sequence[A]], list[Decision]], architectures: Sequence[A]) -> list[A]:
     return list(compress(architectures, [decision.kept for decision in check(architectures)]))
-
-
-def check_by_known(gate: Gate, model: Model[A], architectures: Sequence[A]) -> list[Decision]:
-    """Return a gate's decisions by those objectives that the model has learned so far."""
-    texts = [model.to_text(architecture) for architecture in architectures]
-    return gate.check(texts, KnownOnly(model.memory, model.predictor.objectives))
 
 
 def warm_start(

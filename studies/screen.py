@@ -3,7 +3,7 @@
 N architectures, M objectives.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.failures import Failures
 from studies.gate import Decision, Gate
-from studies.surrogates.memory import TextPredictor
+from studies.surrogates.learning import Model
 
 A = TypeVar("A", bound=Hashable)
 
@@ -23,8 +23,7 @@ class Screen(Generic[A]):
 
     Args:
         space: the search space.
-        to_text: converts an architecture to the text that the predictor reads.
-        predictor: gives the quantiles at the gate's levels.
+        model: gives the quantiles at the gate's levels.
         gate: prunes by its front.
         failures: gives the probability that an evaluation has results.
         prunes: whether the gate prunes; otherwise all objectives are predicted at once.
@@ -38,8 +37,7 @@ class Screen(Generic[A]):
     def __init__(
         self,
         space: SearchSpace[A],
-        to_text: Callable[[A], str],
-        predictor: TextPredictor,
+        model: Model[A],
         gate: Gate,
         failures: Failures[A],
         *,
@@ -47,8 +45,7 @@ class Screen(Generic[A]):
         results: Mapping[str, FloatArray],
     ) -> None:
         self.space = space
-        self.to_text = to_text
-        self.predictor = predictor
+        self.model = model
         self.gate = gate
         self.failures = failures
         self.prunes = prunes
@@ -59,9 +56,8 @@ class Screen(Generic[A]):
     def look(self, architectures: Mapping[str, A]) -> None:
         """Predict architectures, given by key, and decide about them, unless there is a decision or a real result."""
         new = {key: x for key, x in architectures.items() if key not in self.results and key not in self.decisions}
-        texts = [self.to_text(architecture) for architecture in new.values()]
         self.architectures |= new
-        self.decisions |= zip(new, self._decide(texts), strict=True)
+        self.decisions |= zip(new, self._decide(list(new.values())), strict=True)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """Return (N, M, 3) values at the gate's levels; NaN if pruned, or if a failure is more probable than a result.
@@ -76,10 +72,11 @@ class Screen(Generic[A]):
         values[unknown & (self.failures.answer_probability(architectures) < 0.5)] = np.nan
         return Prediction(self.gate.objectives, self.gate.levels[0], values)
 
-    def _decide(self, texts: Sequence[str]) -> list[Decision]:
+    def _decide(self, architectures: Sequence[A]) -> list[Decision]:
         if self.prunes:
-            return self.gate.check(texts, self.predictor)
-        predicted = self.gate.predict(texts, self.predictor, range(len(self.gate.objectives)))
+            return self.model.check(self.gate, architectures)
+        texts = [self.model.to_text(architecture) for architecture in architectures]
+        predicted = self.gate.predict(texts, self.model.memory, range(len(self.gate.objectives)))
         return [Decision(row) for row in predicted]
 
     def _values(self, key: str) -> FloatArray:

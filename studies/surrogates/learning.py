@@ -9,12 +9,13 @@ import pandas as pd
 
 from converters.tables.counts import COUNTS
 from spaces import SearchSpace, Spellings
+from studies.gate import Decision, Gate
 from studies.ledger import Entry, Ledger
 from studies.surrogates.counting_predictor import CountMemory, counting
+from studies.surrogates.known_only import KnownOnly, guessed_objectives, without_guesses
 from studies.surrogates.medians_only import MediansOnly
 from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory, TextPredictor
 from studies.surrogates.other_units import UnitCheck
-from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -27,13 +28,17 @@ class Model(Generic[A]):
 
     Attributes:
         predictor: gives samples and quantiles.
-        memory: the same predictor with cached quantiles.
+        memory: the same predictor with cached quantiles; NaN for objectives that it does not know.
         to_text: converts an architecture to the text that the predictor reads; cached.
     """
 
     predictor: SamplingPredictor
     memory: TextPredictor
     to_text: Callable[[A], str]
+
+    def check(self, gate: Gate, architectures: Sequence[A]) -> list[Decision]:
+        """Return a gate's decisions by those objectives that the predictor knows."""
+        return gate.check([self.to_text(architecture) for architecture in architectures], self.memory)
 
 
 class LearningModel(Generic[A]):
@@ -117,4 +122,4 @@ class LearningModel(Generic[A]):
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
         counted = counting(predictor, self._counts) if self._counts else predictor
         certain = MediansOnly(counted, self._modelled) if self._modelled else counted
-        return Model(certain, PredictorMemory(certain), self.to_text)
+        return Model(certain, PredictorMemory(KnownOnly(certain, certain.objectives)), self.to_text)

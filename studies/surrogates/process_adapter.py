@@ -25,10 +25,10 @@ from studies.all_architectures import MOST_LOOKED_AT, every_architecture
 from studies.surrogates.corrected_predictor import CorrectedPredictor, LearnedObjective
 from studies.surrogates.features import Features, features_of
 from studies.surrogates.graph_process import GraphProcess, Networks, networks_of
+from studies.surrogates.known_only import guessed_objectives, without_guesses
 from studies.surrogates.memory import BAR_AFTER, PredictorMemory, SamplingPredictor, TextMemory, of_space
 from studies.surrogates.residual_process import PredictorFeatures, ResidualProcess
 from studies.surrogates.text_process import TextGroups, TextProcess
-from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
