@@ -4,8 +4,7 @@ import functools
 import sys
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -100,7 +99,13 @@ def guided_search(
         def evaluate(notation: str) -> FloatArray:
             return to_bounds(evaluator.evaluate([searched.parse(notation)]), config.objectives)[0, :, 0]
 
-        with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
+        done = len(ledger.evaluated)
+        with tqdm(total=config.trials, initial=done, desc="search", unit="evaluation", disable=not progress) as bar:
+
+            def after_change(changed: Ledger) -> None:
+                changed.save(out / HISTORY_FILE)
+                bar.update(len(changed.evaluated) - bar.n)
+
             if shared is None:
                 stopped = _run(next_batch, evaluate, ledger, after_change)
             else:
@@ -130,19 +135,6 @@ def _begun_ledger(config: SearchConfig, space: SearchSpace[A], path: Path) -> Le
     check_architectures(space, [entry.architecture for entry in ledger.entries], path)
     ledger.save(path)
     return ledger
-
-
-@contextmanager
-def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Callable[[Ledger], None]]:
-    """Give a function to call after each change of the ledger: it saves the file and moves the progress bar."""
-    total, done = ledger.config.trials, len(ledger.evaluated)
-    with tqdm(total=total, initial=done, desc="search", unit="evaluation", disable=not progress) as bar:
-
-        def after_change(known: Ledger) -> None:
-            known.save(path)
-            bar.update(len(known.evaluated) - bar.n)
-
-        yield after_change
 
 
 def _run(
