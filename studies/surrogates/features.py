@@ -138,35 +138,23 @@ def feature_groups(rows: Sequence[Features]) -> list[FloatArray]:
     return [group for group in groups if group.shape[1]]
 
 
-def operator_counts(rows: Sequence[Features]) -> FloatArray:
-    """Return the numbers of operators of each kind, without logarithms because costs add up.
+def cost_groups(rows: Sequence[Features]) -> list[FloatArray]:
+    """Return features that costs add up from, without logarithms: ``SIZES``, and numbers of operators of each kind.
 
     Args:
         rows: features of N networks.
 
     Returns:
-        (N, F), each standardised; without those that are equal in all networks.
+        Two groups (N, F), each feature standardised; without those that are equal in all networks.
     """
-    return _standardised(rows, sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x}))
-
-
-def whole_sizes(rows: Sequence[Features]) -> FloatArray:
-    """Return the ``SIZES`` of whole networks, without logarithms because costs add up.
-
-    Args:
-        rows: features of N networks.
-
-    Returns:
-        (N, F), each standardised; without those that are equal in all networks.
-    """
-    return _standardised(rows, SIZES)
-
-
-def _standardised(rows: Sequence[Features], names: Sequence[str]) -> FloatArray:
-    values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
-    values -= values.mean(axis=0)
-    deviation = values.std(axis=0)
-    return np.asarray(values[:, deviation > 0] / deviation[deviation > 0])
+    kinds = sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x})
+    groups = []
+    for names in (SIZES, kinds):
+        values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
+        values -= values.mean(axis=0)
+        deviation = values.std(axis=0)
+        groups.append(values[:, deviation > 0] / deviation[deviation > 0])
+    return groups
 
 
 def _features(space: SearchSpace[A], compiled: bool, architectures: Sequence[A]) -> list[Features]:

@@ -22,7 +22,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.surrogates.corrected_predictor import LearnedObjective
-from studies.surrogates.features import Features, feature_groups, operator_counts, whole_sizes
+from studies.surrogates.features import Features, cost_groups, feature_groups
 from studies.surrogates.scale import LearningScale, Scale
 from studies.surrogates.text_parts import TextParts
 
@@ -43,8 +43,8 @@ class Networks:
     Attributes:
         row_of: row of each text; architectures with the same text share one.
         computed: groups (N, F) of features of the canonical graphs, see ``features.feature_groups``.
-        compiled: two groups (N, F) for the graphs that a compiler leaves, see
-            ``converters.passes.executed.compiled_graph``: sizes, and counts of each kind of operator.
+        compiled: ``features.cost_groups`` of the graphs that a compiler leaves, see
+            ``converters.passes.executed.compiled_graph``.
         computed_kinds: (N,) indices, equal for networks whose canonical graphs have equal features.
         compiled_kinds: (N,) indices, equal for networks whose compiled graphs have equal features.
         genes: (N, F) one-hot genes, centred, with a mean variance of 1.
@@ -100,7 +100,7 @@ def networks_of(
     return Networks(
         {text: row for row, text in enumerate(texts)},
         feature_groups(computed),
-        (whole_sizes(compiled), operator_counts(compiled)),
+        cost_groups(compiled),
         _kinds(computed),
         _kinds(compiled),
         genes,

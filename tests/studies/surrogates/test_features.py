@@ -12,12 +12,11 @@ from studies.surrogates.features import (
     OF_CONSTANTS,
     ROW,
     WALK,
+    cost_groups,
     feature_groups,
     feature_matrix,
     features_of,
     graph_features,
-    operator_counts,
-    whole_sizes,
 )
 
 
@@ -145,11 +144,10 @@ def test_what_a_compiler_leaves_differs_between_spellings() -> None:
     assert counted[0] == counted[1]  # what nothing reads is gone
     assert counted[2]["count Zero"] == counted[2]["count Scale"] == 15  # a zero that is copied and added, in each cell
     assert "count Scale" not in counted[0]
-    counts = operator_counts(counted)
+    sizes, counts = cost_groups(counted)
     np.testing.assert_allclose(counts.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(counts.std(axis=0), 1)
     assert (counts[0] == counts[1]).all()
     assert counts.shape[1] == 3  # sums, zeros and copies; convolutions are as many
-    sizes = whole_sizes(counted)
     assert sizes.shape[1] == 3  # activations, nodes and depth; parameters and multiply-accumulates are as many
     np.testing.assert_allclose(sizes.std(axis=0), 1)
