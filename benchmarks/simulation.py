@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.search_methods import SearchTask
 from converters import to_measured_text
-from nasrlm.arrays import FloatArray
 from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
@@ -149,43 +148,47 @@ def simulate(
             yield _outcome(arm, chosen, table, front, history, counts, result.seconds)
 
 
-def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
-    """Return the (M,) values, by key, of the front of all architectures in the table."""
+def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, A]:
+    """Return the front of all architectures in the table, by key."""
     architectures = every_architecture(config.searched(table.space), table.known)
     values = table.evaluate(list(architectures.values())).median
     feasible = feasible_mask(config.objectives, config.constraints, values)
     rows = np.flatnonzero(feasible)[pareto_mask(to_losses(config.goals, values[feasible, : len(config.goals)]))]
-    keys = list(architectures)
-    return {keys[row]: values[row] for row in rows.tolist()}
+    members = list(architectures.items())
+    return dict(members[row] for row in rows.tolist())
 
 
-def pruned_front_shares(
+def pruned_front(
     config: SearchConfig,
     table: TableEvaluator[A],
     predictor: SamplingPredictor,
     to_text: Callable[[A], str],
-    risks: Sequence[float],
-) -> dict[float, float]:
-    """Return, by risk, the share of the true front's members that a gate prunes if its front has all other members."""
-    front, memory = true_front(config, table), PredictorMemory(predictor)
-    architectures = every_architecture(config.searched(table.space), table.known)
+    risks: Sequence[float] = RISKS,
+) -> dict[str, Any]:
+    """Return the number of the true front's members, and the share of them that a gate prunes, by risk.
+
+    The gate's front has all other members. The result is {} if the predictor lacks an objective.
+    """
+    if not set(config.objectives) <= set(predictor.objectives):
+        return {}
+    front, memory = list(true_front(config, table).values()), PredictorMemory(predictor)
+    names, results = list(map(table.space.format, front)), table.evaluate(front).median
     shares = {}
     for risk in risks:
         gate, pruned = Gate(config.goals, config.constraints, risk=risk), 0
-        for key in front:
-            others = {other: values for other, values in front.items() if other != key}
-            results = np.array(list(others.values())).reshape(-1, len(config.objectives))
-            (decision,) = gate.with_front(list(others), results).check([to_text(architectures[key])], memory)
+        for row, architecture in enumerate(front):
+            others = gate.with_front(names[:row] + names[row + 1 :], np.delete(results, row, axis=0))
+            (decision,) = others.check([to_text(architecture)], memory)
             pruned += not decision.kept
         shares[risk] = pruned / len(front)
-    return shares
+    return {"true_front": len(front), "pruned_by_risk": shares}
 
 
 def _outcome(
     arm: str,
     config: SearchConfig,
     table: TableEvaluator[A],
-    front: Mapping[str, FloatArray],
+    front: Collection[str],
     history: pd.DataFrame,
     counts: Sequence[int],
     seconds: float,
@@ -246,8 +249,7 @@ def main(words: Sequence[str] | None = None) -> None:
         adapt=adapt,
     ):
         print(json.dumps(asdict(outcome)), flush=True)
-    told = _pruned_front(searched, table, predictor, to_text)
-    print(json.dumps({**told, **circumstances(config)}))
+    print(json.dumps({**pruned_front(searched, table, predictor, to_text), **circumstances(config)}))
 
 
 def _scene(config: Config) -> tuple[SearchConfig, TableEvaluator[Any], Predictor, TextMemory[Any]]:
@@ -268,16 +270,6 @@ def _adapter(
     space = table.space
     networks = partial(every_network, space, searched.searched(space), table.known) if config.graphs else None
     return ProcessAdapter(space, predictor, searched.objectives, to_text=to_text, networks=networks)
-
-
-def _pruned_front(
-    config: SearchConfig, table: TableEvaluator[A], predictor: Predictor, to_text: Callable[[A], str]
-) -> dict[str, Any]:
-    """Return the share of the true front that a gate prunes, by risk; {} if the checkpoint lacks an objective."""
-    if not set(config.objectives) <= set(predictor.objectives):
-        return {}
-    shares = pruned_front_shares(config, table, predictor, to_text, RISKS)
-    return {"true_front": len(true_front(config, table)), "pruned_by_risk": shares}
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.simulation import ARMS, main, pruned_front_shares, simulate, true_front
+from benchmarks.simulation import ARMS, main, pruned_front, simulate, true_front
 from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import pareto_mask
-from tests.studies.scenes import OBJECTIVES, SPACE, ToyPredictor, toy_config, toy_table, true_values
+from tests.studies.scenes import OBJECTIVES, SPACE, ToyPredictor, toy_config, toy_table
 
 TABLE = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
 
@@ -45,14 +45,14 @@ def test_the_true_front_is_that_of_the_table() -> None:
     front = true_front(toy_config(), TABLE)
     mask = pareto_mask(TABLE.labels * [-1, 1])
     assert set(front) == {key for key, flag in zip(TABLE.keys, mask, strict=True) if flag}
-    architectures = {SPACE.architecture_key(row): row for row in TABLE.known}
-    assert all(values.tolist() == true_values(architectures[key])[:2] for key, values in front.items())
+    assert {SPACE.architecture_key(architecture): architecture for architecture in front.values()} == front
     feasible = true_front(toy_config(constraints=["latency_ms@toy<=6"]), TABLE)
     assert 0 < len(feasible) < len(front)
 
 
 def test_calibrated_predictions_prune_few_of_the_true_front() -> None:
-    shares = pruned_front_shares(toy_config(), TABLE, ToyPredictor(sigma=4.0), SPACE.format, (0.001, 0.3))
+    found = pruned_front(toy_config(), TABLE, ToyPredictor(sigma=4.0), SPACE.format, (0.001, 0.3))
+    shares = found["pruned_by_risk"]
     assert shares[0.001] == 0
     assert shares[0.001] < shares[0.3] <= 0.6
 
