@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy, deepcopy
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Generic, Self, TypeVar
 
@@ -261,21 +260,15 @@ class Advisor(Generic[A]):
 
     def _random(self, tried: Sequence[Entry], count: int, seed: int) -> tuple[list[Entry], list[Entry]]:
         rng = np.random.default_rng(seed)
-        nothing = np.full(len(self.objectives), np.nan)
-        known = {entry.key for entry in tried}
-        new: dict[str, tuple[Entry, A]] = {}
-        for _ in range(10 * count):
-            architecture = self.space.sample(rng)
-            entry = self.entry(architecture, nothing, evaluated=False)
-            if entry.key not in known:
-                new[entry.key] = entry, architecture
-        decisions = self.check([architecture for _, architecture in new.values()])
+        drawn = [self.space.sample(rng) for _ in range(10 * count)]
+        known, by_key = {entry.key for entry in tried}, {self.space.architecture_key(x): x for x in drawn}
+        new = [architecture for key, architecture in by_key.items() if key not in known]
         chosen, pruned = list[Entry](), list[Entry]()
-        for (entry, _), decision in zip(new.values(), decisions, strict=True):
-            if decision.kept:
-                chosen.append(entry)
-            else:
-                pruned.append(replace(entry, status=PRUNED, stage=decision.stage, reason=decision.reason))
+        for architecture, decision in zip(new, self.check(new), strict=True):
+            status, group = (CHOSEN, chosen) if decision.kept else (PRUNED, pruned)
+            stage, reason = decision.stage, decision.reason
+            made = Entry.of(self.space, architecture, len(self.objectives), status=status, stage=stage, reason=reason)
+            group.append(made)
         return chosen[:count], pruned
 
     def _ledger(self, entries: Sequence[Entry], seed: int = 0) -> Ledger:
