@@ -10,6 +10,7 @@ N rows (items with features), F features of a group, n labelled rows. A score is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,14 +101,9 @@ class GroupProcess:
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return (N,) means and standard deviations of the scores of rows, without the noise of a label."""
-        return self._conditioned(self._features, rows, self._rows)
-
-    def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of the scores of N rows that the process was not made with.
-
-        Takes the (N, F) features of every group; the process must have no kinds, since those of new rows are unknown.
-        """
-        return self._conditioned(*self._with_others(groups))
+        across, explained = self._explained(rows)
+        left = self._features.variance(self._scales, rows) - (explained**2).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(left, 0.0))
 
     def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
         """Return (N,) mean scores of rows without deviations, at a fraction of the cost."""
@@ -116,11 +112,6 @@ class GroupProcess:
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """Return the (N,) labels that belong to the mean scores of rows."""
         return self.scale.backward(self.expected_scores(rows))
-
-    @property
-    def num_groups(self) -> int:
-        """Number of groups that have features."""
-        return len(self._kept)
 
     @property
     def noise(self) -> float:
@@ -149,54 +140,33 @@ class GroupProcess:
 
         Cost: cubic in N; a tenth of a second for 300.
         """
-        return self._drawn(self._features, rows, self._rows, samples, rng)
+        across, explained = self._explained(rows)
+        values, vectors = eigh(self.covariance(rows, rows) - explained.T @ explained)
+        drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
+        return np.asarray((across @ self._weights)[:, None] + drawn)
 
-    def sample_others(self, groups: Sequence[FloatArray], samples: int, rng: np.random.Generator) -> FloatArray:
-        """Draw (N, S) scores of N rows that the process was not made with, as ``sample``; see ``predict_others``."""
-        return self._drawn(*self._with_others(groups), samples, rng)
+    def for_others(self, groups: Sequence[FloatArray]) -> GroupProcess:
+        """Return this process for N rows that it was not made with, numbered from 0.
+
+        Takes the (N, F) features of every group; the process must have no kinds, since those of new rows are unknown.
+        """
+        found = copy(self)
+        found._features = self._features.after([groups[x] for x in self._kept], self._rows)
+        found._rows = len(groups[0]) + np.arange(len(self._rows))
+        return found
 
     def _learn(self, covariance: FloatArray, targets: FloatArray) -> None:
         """Learn (n,) targets, given their (n, n) covariances with noise."""
         self._factor = cholesky(covariance, lower=True)
         self._weights = self.weights_for(targets)
 
-    def _with_others(self, groups: Sequence[FloatArray]) -> tuple[_Features, NDArray[np.intp], NDArray[np.intp]]:
-        """Return the features of the labelled rows and N new ones, with the (N,) and (n,) places of either."""
-        both = self._features.beside([groups[x] for x in self._kept], self._rows)
-        known = np.arange(len(self._rows))
-        return both, np.arange(len(known), both.num_rows), known
-
-    def _explained(
-        self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _explained(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return the (N, n) prior covariances of rows with labelled ones, and (n, N) solved by the factor.
 
         The squares of the latter are the part of the prior variances that the labels explain.
         """
-        across = features.covariance(self._scales, rows, known)
+        across = self.covariance(rows, self._rows)
         return across, solve_triangular(self._factor, across.T, lower=True)
-
-    def _drawn(
-        self,
-        features: _Features,
-        rows: NDArray[np.intp],
-        known: NDArray[np.intp],
-        samples: int,
-        rng: np.random.Generator,
-    ) -> FloatArray:
-        """Return (N, S) joint posterior samples of (N,) rows; ``known`` are the (n,) places of the labelled rows."""
-        across, explained = self._explained(features, rows, known)
-        values, vectors = eigh(features.covariance(self._scales, rows, rows) - explained.T @ explained)
-        drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
-        return np.asarray((across @ self._weights)[:, None] + drawn)
-
-    def _conditioned(
-        self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return posterior means and deviations of (N,) rows; ``known`` are the (n,) places of the labelled rows."""
-        across, explained = self._explained(features, rows, known)
-        left = features.variance(self._scales, rows) - (explained**2).sum(axis=0)
-        return across @ self._weights, np.sqrt(np.maximum(left, 0.0))
 
 
 class _Features:
@@ -214,16 +184,11 @@ class _Features:
         self._groups, self._linear, self._kinds = groups, linear, kinds
         self._squares = [(group**2).mean(axis=1) for group in groups]
 
-    @property
-    def num_rows(self) -> int:
-        """N."""
-        return len(self._groups[0])
-
-    def beside(self, others: Sequence[FloatArray], rows: NDArray[np.intp]) -> _Features:
-        """Return the features of some rows, followed by those of new rows in the same groups."""
+    def after(self, others: Sequence[FloatArray], rows: NDArray[np.intp]) -> _Features:
+        """Return the features of new rows in the same groups, followed by those of some rows."""
         assert self._kinds is None, "of other rows nobody knows them"
-        pairs = zip(self._groups, others, strict=True)
-        return _Features([np.concatenate([own[rows], given]) for own, given in pairs], self._linear)
+        pairs = zip(others, self._groups, strict=True)
+        return _Features([np.concatenate([given, own[rows]]) for given, own in pairs], self._linear)
 
     def covariance(self, scales: _Scales, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
         """Return (N, n) prior covariances of the scores of rows with those of others."""

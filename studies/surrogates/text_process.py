@@ -70,19 +70,19 @@ class TextProcess(LearnedObjective):
 
     def normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return the (N,) means and standard deviations of the mixture, on the scale."""
-        features = self._groups.of(texts)
+        features, rows = self._groups.of(texts), np.arange(len(texts))
         mean, squares = np.zeros(len(texts)), np.zeros(len(texts))
         for process, share in zip(self._processes, self._shares, strict=True):
-            of_one, deviation = process.predict_others(features[: process.num_groups])
+            of_one, deviation = process.for_others(features).predict(rows)
             mean += share * of_one
             squares += share * (of_one**2 + deviation**2 + max(process.noise, LEAST_NOISE))
         return mean, np.sqrt(squares - mean**2)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """Return (N, S) labels without the noise of a measurement, drawn jointly for all texts."""
-        features, counts = self._groups.of(texts), rng.multinomial(samples, self._shares).tolist()
+        features, rows = self._groups.of(texts), np.arange(len(texts))
         drawn = [
-            process.sample_others(features[: process.num_groups], count, rng)
-            for process, count in zip(self._processes, counts, strict=True)
+            process.for_others(features).sample(rows, count, rng)
+            for process, count in zip(self._processes, rng.multinomial(samples, self._shares).tolist(), strict=True)
         ]
         return self.scale.backward(rng.permutation(np.concatenate(drawn, axis=1), axis=1))
