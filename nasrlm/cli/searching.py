@@ -36,7 +36,7 @@ def run_search(
     *,
     resume: bool,
 ) -> StudyResult:
-    """Run a search, with a bar on stderr.
+    """Search on predictions, with real results guided by the model, or with real results alone; with a bar on stderr.
 
     Args:
         config: of the search.
@@ -58,7 +58,21 @@ def run_search(
     if known_results is not None and not (resume and config_given(out)):
         config = _begun_with(config, known_results)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
-    return _search(config, space, out, checkpoint, on_error, known_results, **options)
+    predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
+    if config.evaluator == "surrogate":
+        return search(_with_checkpoint(config, space, predictor()), space, predictor(), out, **options)
+    to_text = TextMemory(partial(to_measured_text, space))
+    evaluator = real_evaluator(config.evaluator, searched, config.objectives, to_text, predictor, on_error)
+    if known_results is not None:
+        evaluator = WithResults(evaluator, known_results)
+    guide = _usable_guide(config, evaluator, predictor)
+    if guide is not None or evaluator.modelled:
+        config = _with_checkpoint(config, space, predictor())
+    if guide is None:
+        return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
+    from studies.search_with_model import search_with_model  # here: takes two seconds, for these searches alone
+
+    return search_with_model(config, space, evaluator, out, predictor=predictor(), to_text=to_text, **options)
 
 
 def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchConfig:
@@ -80,34 +94,6 @@ def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchCon
         )
     notations = map(results.space.format, results.known)
     return replace(config, warm_start=tuple(dict.fromkeys([*notations, *config.warm_start])))
-
-
-def _search(
-    config: SearchConfig,
-    space: SearchSpace[Any],
-    out: Path,
-    checkpoint: Path | None,
-    on_error: str,
-    results: TableEvaluator[Any] | None,
-    **options: Any,
-) -> StudyResult:
-    """Search on predictions, with real results guided by the model, or with real results alone."""
-    predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
-    if config.evaluator == "surrogate":
-        return search(_with_checkpoint(config, space, predictor()), space, predictor(), out, **options)
-    to_text = TextMemory(partial(to_measured_text, space))
-    searched, names = config.searched(space), config.objectives
-    evaluator = real_evaluator(config.evaluator, searched, names, to_text, predictor, on_error)
-    if results is not None:
-        evaluator = WithResults(evaluator, results)
-    guide = _usable_guide(config, evaluator, predictor)
-    if guide is not None or evaluator.modelled:
-        config = _with_checkpoint(config, space, predictor())
-    if guide is None:
-        return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
-    from studies.search_with_model import search_with_model  # here: takes two seconds, for these searches alone
-
-    return search_with_model(config, space, evaluator, out, predictor=predictor(), to_text=to_text, **options)
 
 
 def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
