@@ -66,21 +66,23 @@ def initial_model(
     elif config.model.backbone != COMPACT:
         model, tokenizer = _from_backbone(config, rows)
     else:
-        model, tokenizer = _from_scratch(config, rows, known)
+        tokenizer = known or _tokenizer(config, rows)
+        model = _untrained(config, config.model, tokenizer, rows, _code(config))
     if config.only_encoder:
         for name, weights in model.named_parameters():
             weights.requires_grad_(name.startswith("encoder.") and name != TOKENS)
     return model, tokenizer.limited(model.config.token_limit)
 
 
-def _from_scratch(
-    config: TrainConfig, rows: Examples, known: TextTokenizer | None
-) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    tokenizer = known or _tokenizer(config, rows)
+def _untrained(
+    config: TrainConfig, sizes: ModelConfig, tokenizer: TextTokenizer, rows: Examples, code: NumberCode
+) -> RegressionLanguageModel:
+    """Return a model with random weights, seeded, that standardises by the labels of the rows if its head does."""
     torch.manual_seed(config.seed)
-    model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
-    _standardise(model, rows)
-    return model, tokenizer
+    model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), code)
+    if isinstance(model.decoder, PointDecoder):
+        model.decoder.standardise_by(rows.labels)
+    return model
 
 
 def _tokenizer(config: TrainConfig, rows: Examples) -> TextTokenizer:
@@ -103,12 +105,9 @@ def _backbone(config: TrainConfig) -> T5Gemma:
 
 def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
     loaded = _backbone(config)
-    torch.manual_seed(config.seed)
-    size = loaded.tokenizer.vocabulary_size
-    model = RegressionLanguageModel(loaded.config, size, len(rows.objectives), _code(config))
+    model = _untrained(config, loaded.config, loaded.tokenizer, rows, _code(config))
     assert isinstance(model.encoder, T5GemmaTextEncoder)
     loaded.fill(model.encoder)
-    _standardise(model, rows)
     return model, loaded.tokenizer
 
 
@@ -120,9 +119,7 @@ def _from_checkpoint(
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
         tokenizer = known or _extended_tokenizer(tokenizer, config, rows)
-    torch.manual_seed(config.seed)
-    model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
-    _standardise(model, rows)
+    model = _untrained(config, sizes, tokenizer, rows, initial.model.code)
     fresh = model.state_dict()
     weights = initial.model.weights_without_readouts()
     if config.extend_tokenizer:
@@ -230,8 +227,3 @@ def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tens
 def _code(config: TrainConfig) -> NumberCode:
     digits = POINT_DIGITS if config.model.head == "mse" else config.num_digits
     return NumberCode(digits, config.min_exponent, config.max_exponent)
-
-
-def _standardise(model: RegressionLanguageModel, rows: Examples) -> None:
-    if isinstance(model.decoder, PointDecoder):
-        model.decoder.standardise_by(rows.labels)

@@ -148,6 +148,7 @@ class TrainingRun:
 
     def _make_batches(self, rows: Examples, token_ids: Sequence[TokenIds]) -> Batches:
         config = self.config
+        check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
         return Batches(
             token_ids,
             rows.labels,
@@ -157,7 +158,7 @@ class TrainingRun:
             objectives_per_row=config.objectives_per_row,
             alone_probability=config.alone_probability,
             seed=config.seed,
-            row_weights=_row_weights(config, rows),
+            row_weights=config.row_weights(rows.spaces),
             redraw=self._redraw(rows) if config.augment else None,
         )
 
@@ -382,10 +383,3 @@ def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
     """Return (N,) predicted cumulative probabilities of the labels, by objective; NaN where a row has no label."""
     values = predictor.cumulative_probabilities(rows.texts, rows.objectives, rows.labels)
     return dict(zip(rows.objectives, values.T, strict=True))
-
-
-def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
-    if not config.space_weights:
-        return None
-    check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
-    return config.row_weights(rows.spaces)
