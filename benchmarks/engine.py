@@ -56,7 +56,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.batches import Batches
 from nasrlm.training.compiled import compiled
-from nasrlm.training.step_loss import TrainingLoss
+from nasrlm.training.loss import TrainingLoss
 from spaces import get_space
 
 OBJECTIVES = (1, 2, 6)

@@ -46,7 +46,7 @@ from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
 from nasrlm.training.batches import Batch, Batches
 from nasrlm.training.compiled import compiled
-from nasrlm.training.step_loss import TrainingLoss
+from nasrlm.training.loss import TrainingLoss
 
 VOCABULARY = 1024
 UNTIMED_STEPS = 2

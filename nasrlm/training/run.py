@@ -36,12 +36,12 @@ from nasrlm.training.initial_model import initial_model
 from nasrlm.training.interruption import interrupts_wait
 from nasrlm.training.learned_objectives import check_names, learned_objectives
 from nasrlm.training.log import TrainLog
+from nasrlm.training.loss import TrainingLoss
 from nasrlm.training.moving_average import MovingAverage
 from nasrlm.training.optimizers import Schedule, make_optimizers
 from nasrlm.training.processes import Processes
 from nasrlm.training.run_state import RunIdentity, read_state, reported_as_broken, saved_tokenizer, write_state
 from nasrlm.training.sharding import load_optimizer, part_like, whole
-from nasrlm.training.step_loss import TrainingLoss
 from nasrlm.training.stored_ids import FILE, key_of, store_ids, stored_ids
 from nasrlm.unreadable_texts import UnreadableTextError, naming_rows
 

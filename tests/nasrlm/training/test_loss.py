@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from nasrlm.training.batches import Batch
-from nasrlm.training.loss import smoothing_kernel
-from nasrlm.training.step_loss import TrainingLoss
+from nasrlm.training.loss import TrainingLoss, smoothing_kernel
 from tests.nasrlm.scenes import CODE, all_spellings, tiny_model
 
 TEXTS = torch.tensor([[3, 7, 7], [1, 2, 9]])
