@@ -1,4 +1,4 @@
-"""Compare predictions with the labels of tables."""
+"""Compare predictions with the labels of tables, and print metrics for people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from nasrlm.cli.output import print_table, say
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Examples
+from nasrlm.metrics import COLUMNS
 from nasrlm.predictor import Predictor
 from studies.tables.files import label_columns
 from studies.tables.rows import named, read_rows, require_labels, splits_of, texts_of_tables
@@ -53,6 +55,17 @@ def evaluate_on_tables(
     for name, of_space in result.quality.items():
         warn_of_guesses(predictor, [name], list(of_space))
     return result, [name for name in labels if name not in answered]
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """Print a table with a row for each space and objective, and how fast all was predicted."""
+    rows = [
+        [space, objective, *metrics.values()]
+        for space, measured in evaluation.quality.items()
+        for objective, metrics in measured.items()
+    ]
+    print_table(COLUMNS, rows)
+    say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each with all objectives and their intervals")
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:

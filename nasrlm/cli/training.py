@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nasrlm.checkpoints.folder import check_replaceable
-from nasrlm.cli.evaluations import print_evaluation
+from nasrlm.cli.evaluating import print_evaluation
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.evaluation import evaluate
 from nasrlm.files import check_folder

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 import nasrlm
-from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -32,7 +31,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Compare predictions with the labels of tables: rank correlation, error and coverage."""
-    from nasrlm.cli.evaluating import evaluate_on_tables  # here: takes a second
+    from nasrlm.cli.evaluating import evaluate_on_tables, print_evaluation  # here: takes a second
 
     predictor = nasrlm.Predictor.from_pretrained(checkpoint, device, engine)
     wanted = listed(objectives, "--objectives")
