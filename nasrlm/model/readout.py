@@ -152,8 +152,7 @@ class Readouts(nn.Module):
         _, own = self._places(objectives)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
-        mean = mean + self._by_graphs(texts, own) + self._along_sizes(texts, own)
-        mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
+        mean, log_deviation = self._towards_sums(self._corrected(mean, texts, own), log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
     def choice(self, summaries: Tensor, objectives: Tensor, preferred: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -199,27 +198,17 @@ class Readouts(nn.Module):
         alike = likeness(torch.cat(features, dim=-1), anchors, self.kernels[row].double())
         return alike @ weights[:, :count].mT + self.offsets[row]
 
-    def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """Return the (N or 1, C) corrections of the means by graph networks; ``own`` are the (C,) readouts' indices."""
-        added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
-        if not self.networks or not self.shares[own].any():
-            return added
-        operators = list(map(Operators.of_text, texts))
-        for network, shares in zip(self.networks, self.shares[own].double().T, strict=True):
-            if shares.any():
-                added = added + network(operators).double()[:, None] * shares
-        return added
-
-    def _along_sizes(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """Return the (N or 1, C) corrections of the means by slopes along the log sizes, for the (C,) readouts."""
-        added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
-        if not any(getattr(self, name)[own, 0].any() for name in self.slopes):
-            return added
-        sizes = torch.from_numpy(log_sizes(texts)).to(own.device)
-        for name in self.slopes:
-            slopes, centres = getattr(self, name)[own].double().T
-            added = added + slopes * (sizes[:, SLOPES.index(name), None] - centres)
-        return added
+    def _corrected(self, mean: Tensor, texts: Sequence[str], own: Tensor) -> Tensor:
+        """Correct the (N, C) means of the (C,) readouts by graph networks and by slopes along the log sizes."""
+        if self.networks and self.shares[own].any():
+            operators, each = list(map(Operators.of_text, texts)), self.shares[own].double().T
+            pairs = [(network, shares) for network, shares in zip(self.networks, each, strict=True) if shares.any()]
+            mean = mean + sum(network(operators).double()[:, None] * shares for network, shares in pairs)
+        if any(getattr(self, name)[own, 0].any() for name in self.slopes):
+            sizes = torch.from_numpy(log_sizes(texts)).to(own.device)
+            lines = [(SLOPES.index(name), *getattr(self, name)[own].double().T) for name in self.slopes]
+            mean = mean + sum(slopes * (sizes[:, column, None] - centres) for column, slopes, centres in lines)
+        return mean
 
     def _towards_sums(
         self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
