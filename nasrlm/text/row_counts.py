@@ -56,8 +56,8 @@ def row_counts(text: str) -> RowCounts:
             return _OF_OTHERS
         graph, *functions = bodies
         executed = [body for body in functions if is_executed(body)]
-        blocks = _Blocks({body.header: body for body in functions})
-        counts = _counted(blocks.block(graph), (), (1.0,) * len(graph.inputs)).rows
+        block = _block_of(graph, {body.header: body for body in functions}, {})
+        counts = _counted(block, (), (1.0,) * len(graph.inputs)).rows
     except OtherTextError:
         return _OF_OTHERS
     total = defaultdict[int, float](float, counts)
@@ -126,27 +126,22 @@ class _Counted(NamedTuple):
     lines: int
 
 
-class _Blocks:
-    """The blocks of one text; equal blocks of several texts are one object."""
+def _block_of(body: Body, functions: Mapping[str, Body], known: dict[str, _Block], depth: int = 0) -> _Block:
+    """Return a body of a text with the blocks that it calls; equal blocks of several texts are one object.
 
-    def __init__(self, functions: Mapping[str, Body]) -> None:
-        self._functions = functions
-        self._known: dict[str, _Block] = {}
+    ``known`` are the blocks of the text that were found before, and gets those that are found.
 
-    def block(self, body: Body, depth: int = 0) -> _Block:
-        """Return a body of the text with the blocks that it calls.
-
-        Raises:
-            OtherTextError: blocks call each other in a circle, or are nested too deep.
-        """
-        if depth > MAX_DEPTH:
-            raise OtherTextError
-        callees = sorted({line.callee for line in body.lines} & self._functions.keys())
-        for name in callees:
-            if name not in self._known:
-                self._known[name] = self.block(self._functions[name], depth + 1)
-        called = tuple((name, self._known[name]) for name in callees)
-        return _block(body, called) if depth else _Block(body, dict(called))  # texts do not share their graphs
+    Raises:
+        OtherTextError: blocks call each other in a circle, or are nested too deep.
+    """
+    if depth > MAX_DEPTH:
+        raise OtherTextError
+    callees = sorted({line.callee for line in body.lines} & functions.keys())
+    for name in callees:
+        if name not in known:
+            known[name] = _block_of(functions[name], functions, known, depth + 1)
+    called = tuple((name, known[name]) for name in callees)
+    return _block(body, called) if depth else _Block(body, dict(called))  # texts do not share their graphs
 
 
 @lru_cache(maxsize=1024)  # small, since a server reads texts from anybody, whose blocks may be long
