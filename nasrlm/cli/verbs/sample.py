@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,7 +71,7 @@ def run(
     if out is not None:
         check_table_out(out, *measured or [])
         if choose == "random":
-            _write_drawn(space or [], count, held_out, seed, out, json=json)
+            _write_drawn(space or [None], count, held_out, seed, out, json=json)
             return
     refuse_given(context, ["held_out"], "--out", "none")
     if space and len(space) > 1:
@@ -94,10 +95,8 @@ def run(
         say("\n".join([*drawn, *([f"{len(drawn):,} architectures: {out}"] if out else [])]))
 
 
-def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
+def _write_drawn(names: Sequence[str | None], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
     spaces = {name: require_space(name, "sample") for name in names}
-    if not spaces:
-        raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")
     rows = [
         {"space": name, **drawn._asdict()}
         for name, space in spaces.items()

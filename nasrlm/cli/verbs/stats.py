@@ -74,21 +74,14 @@ def run(
     warn_of_failed(failed)
     tokens = count_tokens([text for text, _ in counted], checkpoint)
     counts = [asdict(of_network) | {"tokens": count} for (_, of_network), count in zip(counted, tokens, strict=True)]
-    if len(architectures) == 1:
-        _print_counts(counts[0], json=json)
-        return
     rows = [{"architecture": name, **of_network} for name, of_network in zip(names, counts, strict=True)]
+    is_one = len(architectures) == 1
     if json:
-        print_json(rows)
+        print_json(counts[0] if is_one else rows)
+    elif is_one:
+        print_table(["count", "value"], list(counts[0].items()))
     else:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def _print_counts(counts: dict[str, int], *, json: bool) -> None:
-    if json:
-        print_json(counts)
-    else:
-        print_table(["count", "value"], list(counts.items()))
 
 
 def _counted(name: str, faithful: Graph) -> tuple[str, Statistics]:
