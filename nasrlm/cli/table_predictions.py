@@ -24,7 +24,7 @@ from nasrlm.cli.output import check_table_out, print_json, say, some, warn, writ
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
 from nasrlm.prediction import Prediction, columns_of
-from nasrlm.unreadable_texts import UnreadableTextError
+from nasrlm.unreadable_texts import naming_rows
 from spaces import get_space
 
 if TYPE_CHECKING:
@@ -91,14 +91,12 @@ def predict_whole_table(
         for chunks, texts in _groups(source, words, space):
             described = pa.concat_tables([chunk.words for chunk in chunks])
             named = described["space"].fill_null("").to_pylist() if "space" in words.names else [""] * len(texts)
-            try:
+            numbers = [number for chunk in chunks for number in chunk.numbers]
+            with naming_rows(numbers.__getitem__, lambda _: str(table)):
                 values = answer_by_space(
                     predictor, texts, named, lambda own, x: own.predict(x, objectives, quantiles).values
-                ).reshape(len(texts), len(columns))
-            except UnreadableTextError as e:
-                numbers = [number for chunk in chunks for number in chunk.numbers]
-                raise ValueError(f"{table}: {e.in_row(numbers[e.row])}") from e
-            arrays = [*described.columns, *[pa.array(column) for column in values.T]]
+                )
+            arrays = [*described.columns, *[pa.array(column) for column in values.reshape(len(texts), len(columns)).T]]
             writer.write_table(pa.table(arrays, schema=schema))
             rows += len(texts)
             bar.update(sum(chunk.num_read for chunk in chunks))

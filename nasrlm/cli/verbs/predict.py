@@ -36,7 +36,7 @@ from nasrlm.cli.space_predictions import warn_of_foreign_networks, warn_of_guess
 from nasrlm.cli.table_predictions import predict_whole_table, write_predictions
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
-from nasrlm.unreadable_texts import UnreadableTextError
+from nasrlm.unreadable_texts import naming_rows
 from spaces import get_space
 from spaces.shown import first_lines
 
@@ -99,12 +99,8 @@ def run(
     warn_of_failed(inputs.failed)
     names = asked or objectives_of_spaces(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
-    try:
+    with naming_rows(lambda row: inputs.numbers[row] if table else row, lambda row: str(table or inputs.names[row])):
         values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
-    except UnreadableTextError as e:
-        if table is None:
-            raise e.in_row(e.row, inputs.names[e.row]) from e
-        raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     warn_of_guesses(predictor, inputs.spaces, names)
     if space is not None and table is None and "file" in inputs.rows[0]:
         warn_of_foreign_networks(inputs.names, inputs.texts, space)
