@@ -62,8 +62,8 @@ class TextReader:
         self._tokenizer, self._engine, self._memory, self._longest = tokenizer, engine, memory, longest
         self._tokens_per_state = tokens_per_state
 
-    def to_ids(self, texts: Sequence[str], rows: Sequence[int] | None = None) -> list[list[int]]:
-        """Return the token ids of every text; ``rows`` are the texts' indices for errors, if not 0, 1, ….
+    def to_ids(self, texts: Sequence[str], rows: Sequence[int]) -> list[list[int]]:
+        """Return the token ids of every text; ``rows`` are the texts' indices, for errors.
 
         Raises:
             UnreadableTextError: a text is empty, or too long and the tokenizer does not truncate.
@@ -72,10 +72,9 @@ class TextReader:
         for index, ids in enumerate(token_ids):
             if not 0 < len(ids) <= self._longest:
                 start = texts[index][:40].replace("\n", " ")
-                row = index if rows is None else rows[index]
                 help_ = "Use a model with a larger max_text_tokens, or leave the row out." if ids else "Leave it out."
                 problem = f"expected 1 to {self._longest} tokens, got {len(ids)}"
-                raise UnreadableTextError(problem, row, f"({start!r}…). {help_}")
+                raise UnreadableTextError(problem, rows[index], f"({start!r}…). {help_}")
         return token_ids
 
     def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[TextBatch]:
