@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from torch import nn
-
 from nasrlm.engines.onnx_builder import FLOAT, FUSED, INT32, INT64, OnnxBuilder
 from nasrlm.model.encoder import UNJOINED, Encoder, Join
 from nasrlm.model.layers import EncoderLayer
@@ -26,7 +24,8 @@ def encoder_model(encoder: Encoder, *, int8: bool) -> bytes:
     is_text = graph.node("Cast", "text_ids", to=INT32)  # the attention mask: nonzero except for padding
     x = graph.node("Gather", graph.weight(encoder.embedding.weight), "text_ids")
     normed = graph.rms_norm(x, layers[0].attention_norm)
-    for index, (layer, next_norm) in enumerate(zip(layers, _norms_after(layers, encoder), strict=True)):
+    next_norms = [*[layer.attention_norm for layer in layers[1:]], encoder.norm]
+    for index, (layer, next_norm) in enumerate(zip(layers, next_norms, strict=True)):
         if encoder.join is not None and index == UNJOINED:
             x, is_text = _joined(graph, x, is_text, encoder.join)
             normed = graph.rms_norm(x, layer.attention_norm)
@@ -49,10 +48,6 @@ def _joined(graph: OnnxBuilder, x: str, is_text: str, join: Join) -> tuple[str, 
     x = graph.linear(graph.node("Reshape", x, graph.ints(0, -1, join.linear.in_features)), join.linear)
     windows = graph.node("Reshape", text, graph.ints(0, -1, join.tokens))
     return x, graph.node("Cast", graph.node("ReduceMax", windows, graph.ints(2), keepdims=0), to=INT32)
-
-
-def _norms_after(layers: list[EncoderLayer], encoder: Encoder) -> list[nn.RMSNorm]:
-    return [*[layer.attention_norm for layer in layers[1:]], encoder.norm]
 
 
 def _self_attention(graph: OnnxBuilder, normed: str, layer: EncoderLayer, encoder: Encoder, is_text: str) -> str:

@@ -43,7 +43,8 @@ class _Walk:
     def __init__(self, decoder: Decoder, graph: OnnxBuilder) -> None:
         self.decoder, self.graph = decoder, graph
         self.layers = decoder_layers(decoder.layers)
-        self.head = self.layers[0].num_heads, decoder.config.width // self.layers[0].num_heads
+        self.num_heads = decoder.config.num_heads
+        self.head_width = decoder.config.width // self.num_heads
         self.memory = [self._remember(layer) for layer in self.layers]
         self.level = self._reshape("levels", 0, -1)
         of_levels = graph.node("Expand", self._unsqueeze("objectives", -1), graph.node("Shape", "levels"))
@@ -122,13 +123,13 @@ class _Walk:
         """
         graph, layer = self.graph, self.layers[index]
         qkv = graph.split(graph.linear(normed, layer.qkv), 3)
-        q, *present = (self._reshape(part, 0, 0, 1, *self.head) for part in qkv)
+        q, *present = (self._reshape(part, 0, 0, 1, self.num_heads, self.head_width) for part in qkv)
         if index < len(self.past):
             pairs = zip(self.past[index], present, strict=True)
             present = [graph.node("Concat", past, part, axis=2) for past, part in pairs]
         self.past[index : index + 1] = [present]
         keys, values = present
-        scaled = graph.node("Mul", q, self._float(self.head[1] ** -0.5))
+        scaled = graph.node("Mul", q, self._float(self.head_width**-0.5))
         scores = graph.node("ReduceSum", graph.node("Mul", scaled, keys), graph.ints(-1))
         weighted = graph.node("Mul", graph.node("Softmax", scores, axis=2), values)
         attended = graph.node("ReduceSum", weighted, graph.ints(2), keepdims=0)
@@ -136,8 +137,7 @@ class _Walk:
 
     def _remember(self, layer: DecoderLayer) -> list[str]:
         """Return keys and values of the text, (N, H, L, D / H)."""
-        num_heads, width = self.head
-        heads = self._reshape(self.graph.linear("states", layer.memory), 0, 0, 2 * num_heads, width)
+        heads = self._reshape(self.graph.linear("states", layer.memory), 0, 0, 2 * self.num_heads, self.head_width)
         return self.graph.split(self.graph.node("Transpose", heads, perm=[0, 2, 1, 3]), 2, axis=1)
 
     def _regroup(self, token: str) -> None:
