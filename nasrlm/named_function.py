@@ -11,7 +11,7 @@ from typing import Any
 FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-def of_module(name: str) -> str:
+def advice_on_file(name: str) -> str:
     """Return advice if a name gives a file instead of a module; "" for any other name."""
     file, _, function = name.rpartition(":")
     return f"Write {Path(file).stem}:{function} and run in the file's folder." if file.endswith(".py") else ""
@@ -33,7 +33,7 @@ def named_function(name: str, what: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module exists, but imports one that does not
-        hint = of_module(name) or "Is it on PYTHONPATH?"
+        hint = advice_on_file(name) or "Is it on PYTHONPATH?"
         raise ValueError(f"{what} {name}: expected a module {module_name}, got none. {hint}") from None
     function: Any = getattr(module, function_name, None)
     if not callable(function):

@@ -27,7 +27,7 @@ from nasrlm.arguments import (
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import predict_by_space
 from nasrlm.calibration import Calibration, calibrated_levels
-from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint, check_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engines.engine import make_engine
 from nasrlm.engines.names import EngineName
@@ -63,7 +63,7 @@ class Predictor:
     """
 
     def __init__(self, checkpoint: Checkpoint, engine: EngineName = "torch", memory_bytes: int = 0) -> None:
-        checked_checkpoint(checkpoint, "Predictor")
+        check_checkpoint("Predictor", checkpoint)
         self.checkpoint = checkpoint
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}

@@ -19,7 +19,7 @@ from nasrlm.adaptation.averaged_process import AveragedProcess, prior_covariance
 from nasrlm.adaptation.readout_fit import TextFeatures
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray, standardised
-from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint, check_checkpoint
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.objective import Objective
 from nasrlm.predictor import MEMORY_BYTES, Predictor
@@ -265,7 +265,7 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
     Raises:
         ValueError: ``checkpoint`` is not a Checkpoint, its head is not "digits", or a name is not that of an objective.
     """
-    checked_checkpoint(checkpoint, "adapt")
+    check_checkpoint("adapt", checkpoint)
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     for name in objectives:

@@ -23,7 +23,7 @@ from nasrlm.adaptation.stray_labels import LEAST_GAP
 from nasrlm.arguments import check_kind
 from nasrlm.arrays import FloatArray
 from nasrlm.calibration import LEVELS, fit_calibration
-from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint, check_checkpoint
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
 from nasrlm.model.cost_sum import CostSum, rounded, without
@@ -81,7 +81,7 @@ def refine(
         ValueError: an argument is of another class; a text cannot be read, with its file and row in the message; or a
             label is beyond 1e30.
     """
-    checked_checkpoint(checkpoint, "refine")
+    check_checkpoint("refine", checkpoint)
     check_kind("refine", examples, Examples)
     space = known_as(checked_space(space, checkpoint.spaces), checkpoint.sums_by_space)
     rows = examples.rows(np.flatnonzero(examples.splits != "test"))

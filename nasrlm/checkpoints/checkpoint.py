@@ -306,12 +306,8 @@ def round_weights(model: RegressionLanguageModel) -> None:
             weights.copy_(rounded)
 
 
-def checked_checkpoint(given: object, who: str) -> None:
-    """Check that an argument is a checkpoint and not, for example, the path of its folder.
-
-    Args:
-        given: the argument.
-        who: name of the function that needs a checkpoint, with which the message begins.
+def check_checkpoint(who: str, given: object) -> None:
+    """Check that an argument of the function ``who`` is a checkpoint and not, for example, the path of its folder.
 
     Raises:
         ValueError: it is something else.

@@ -11,7 +11,7 @@ from nasrlm.arrays import complete_mask
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.files import TABLE_ENDINGS
-from nasrlm.named_function import FUNCTION_NAME, of_module
+from nasrlm.named_function import FUNCTION_NAME, advice_on_file
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
@@ -77,6 +77,6 @@ def real_evaluator(
         return complete_results(space, Path(rest), objectives)
     if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
         return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
-    hint = f"Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else of_module(name)
+    hint = f"Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else advice_on_file(name)
     expected = "surrogate, table:PATH, module:function or measure"
     raise ValueError(f"--evaluator: expected {expected}, got {name!r}. {hint}".rstrip())
