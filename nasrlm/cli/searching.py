@@ -1,8 +1,9 @@
-"""Search with the evaluator and the guide of a config: on predictions, with real results, or with both."""
+"""Search with the evaluator and the guide of a config, on predictions, real results or both; print the front."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
-from nasrlm.cli.output import warn
+from nasrlm.cli.output import print_table, say, warn
 from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
 from nasrlm.cli.search_options import refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
+from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
+from studies.columns import SOFT_MET
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, WithResults
 from studies.folder import config_given
@@ -75,6 +78,29 @@ def run_search(
     return search_with_model(config, space, evaluator, out, predictor=predictor(), to_text=to_text, **options)
 
 
+def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
+    """Print the front as a table, sorted by the first goal, then its hypervolume."""
+    rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
+    columns = ["architecture", *objectives]
+    if any(SOFT_MET in row for row in result.front):
+        columns.append("soft constraints")
+        rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
+    print_table(columns, rows, title=f"Pareto front, {_counted(len(rows), 'architecture')}")
+    line = f"{_counted(result.evaluations, 'evaluation')}, "
+    line += f"{result.failed:,} more without a result, " if result.failed else ""
+    line += f"{result.pruned:,} pruned"
+    line += f", hypervolume {result.hypervolume:.4g} (relative to the worst values found)"
+    if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
+        line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
+    unmet = [] if result.front else ["no architecture has all objectives known and all constraints met"]
+    strange = result.truth.unknown if result.truth is not None else 0
+    unknown = (
+        f"{strange:,} of {_counted(len(rows), 'architecture')} of the front have no true values" if strange else None
+    )
+    words = [f"{line}, {result.seconds:.0f} s", result.stopped, unknown, *unmet, *result.unmet]
+    say("; ".join(filter(None, words)))
+
+
 def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchConfig:
     """Return the config of a search that starts from known results.
 
@@ -116,3 +142,12 @@ def _usable_guide(
         warn(f"the checkpoint does not know {', '.join(unknown)}; the search continues without it.")
         return None
     return config.guide
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _spell(answer: Mapping[str, float]) -> float | str:
+    """Format a prediction with its interval, and a real result, which has none, as a number."""
+    return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)

@@ -9,7 +9,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.cli.fronts import print_front
+from nasrlm.cli.searching import print_front
 from nasrlm.cli.users_code import is_ours
 from spaces import get_space
 from studies.all_architectures import every_architecture

@@ -109,8 +109,7 @@ def run(
     )
     _warn_of_slow_proposals(config)
 
-    from nasrlm.cli.fronts import print_front  # here: these take seconds
-    from nasrlm.cli.searching import run_search
+    from nasrlm.cli.searching import print_front, run_search  # here: takes seconds
 
     result = run_search(config, chosen, out, checkpoint, on_error, truth, results, resume=resume)
     if result.failed and not result.evaluations:
