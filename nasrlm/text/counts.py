@@ -30,7 +30,7 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 from nasrlm.text.bodies import Body, Line
 from nasrlm.text.network import AS_EXECUTED, CalledBody, read_written_out
-from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph
+from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph, operator_label
 from nasrlm.text.remembered import remembered
 from nasrlm.text.row_counts import LARGEST, num_pixels, times_smaller
 
@@ -81,16 +81,14 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     separately.
     """
     counted: list[Counts] = [Counter() for _ in texts]
-    totals = np.zeros((len(texts), NUM_LOG_SIZES))
+    sizes = np.zeros((len(texts), NUM_LOG_SIZES))
     for row, text in enumerate(texts):
-        bodies = read_written_out(text)
-        graphs = [OperatorGraph.of(called.body) for called in bodies]
-        for called, graph in zip(bodies, graphs, strict=True):
-            counted[row].update(f"{_kind(called)}{label}" for label in graph.labels[1:-1])
-        if bodies:
-            totals[row] = layer_sizes(bodies[0].body, graphs[0])
+        bodies, graph = _read(text)
+        for called in bodies:
+            counted[row].update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
+        sizes[row] = _log_sizes(bodies, graph)
     names = sorted({name for counts in counted for name in counts})
-    return np.log1p([[float(counts[name]) for name in names] for counts in counted]), np.log1p(totals)
+    return np.log1p([[float(counts[name]) for name in names] for counts in counted]), sizes
 
 
 def log_sizes(texts: Sequence[str]) -> FloatArray:
