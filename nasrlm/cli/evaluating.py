@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from nasrlm.cli.guesses import warn_of_guesses
 from nasrlm.cli.output import print_table, say
-from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Examples
 from nasrlm.metrics import COLUMNS

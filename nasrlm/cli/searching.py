@@ -11,10 +11,10 @@ from typing import Any
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
+from nasrlm.cli.guesses import warn_of_guesses
 from nasrlm.cli.output import print_table, say, warn
 from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
 from nasrlm.cli.search_options import refuse_idle_joint
-from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace

@@ -20,8 +20,8 @@ from converters.errors import check_ending
 from converters.tables.batches import BatchedTable, open_table
 from converters.tables.columns import WORDS, lacks_column
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
+from nasrlm.cli.guesses import warn_of_guesses
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn, write_rows
-from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
 from nasrlm.prediction import Prediction, columns_of
 from nasrlm.unreadable_texts import naming_rows

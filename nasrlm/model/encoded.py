@@ -20,7 +20,7 @@ class Encoded(NamedTuple):
     states: Tensor  # (N, S, D), one per token, or per several neighbouring tokens
     mask: Tensor  # (N, 1, 1, S) bool, True where there is text
     text_ids: Tensor  # (N, L), 0 = padding
-    texts: Sequence[str] = ()  # N, needed for summaries and readouts only
+    texts: Sequence[str] = ()  # N, needed for summaries, readouts and sums of costs only
 
     def summaries(self, embedding: nn.Embedding) -> Tensor:
         """Summarise each text by a vector of fixed length.

@@ -14,7 +14,7 @@ import pytest
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint
-from nasrlm.cli.space_predictions import guesses
+from nasrlm.cli.guesses import guesses
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table

@@ -17,6 +17,7 @@ import nasrlm
 from converters.cached_texts import cached_text
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
+from nasrlm.cli.guesses import guesses
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.description import described
@@ -31,7 +32,6 @@ from nasrlm.cli.serving.messages import (
     PredictResponse,
     Problem,
 )
-from nasrlm.cli.space_predictions import guesses
 from nasrlm.named_spaces import TEXT_SPACE, known_as
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor

@@ -15,6 +15,7 @@ import nasrlm
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
+from nasrlm.cli.guesses import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.networks import warn_of_failed
@@ -32,7 +33,6 @@ from nasrlm.cli.options import (
     listed,
 )
 from nasrlm.cli.output import check_table_out, print_json, print_table, say
-from nasrlm.cli.space_predictions import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
 from nasrlm.cli.table_predictions import predict_whole_table, write_predictions
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
