@@ -10,7 +10,7 @@ import numpy as np
 
 from nasrlm.arguments import checked_levels, checked_names, has_order, items_of
 from nasrlm.arrays import FloatArray
-from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
+from nasrlm.named_spaces import TEXT_SPACE, Space, known_as, name_of
 from nasrlm.prediction import Prediction
 from nasrlm.unreadable_texts import naming_rows
 
@@ -42,7 +42,7 @@ def predict_by_space(
     listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):
         raise ValueError(f"spaces: expected one for each of {len(texts)} texts, got {len(listed)}.")
-    named = ["" if _is_missing(space) else checked_space(space, known) for space in listed]
+    named = ["" if _is_missing(space) else known_as(name_of(space), known) for space in listed]
     of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # without texts, all
     names = of_spaces if objectives is None else checked_names(objectives)
 

@@ -34,9 +34,7 @@ def checked_space(space: Any, known: Collection[str]) -> str:
     Raises:
         ValueError: neither a name nor a space.
     """
-    name = getattr(space, "address", space)
-    if not isinstance(name, str) or isinstance(space, type):
-        raise ValueError(f"space: expected a space or its name, got {space!r:.60}. Load one with spaces.get_space.")
+    name = name_of(space)
     if name not in known and _REGISTERED.fullmatch(name):
         for other in known:
             if _letters(name) in map(_letters, file_and_class(other).split(".py:")) and _letters(name):
@@ -46,6 +44,18 @@ def checked_space(space: Any, known: Collection[str]) -> str:
                 )
                 warnings.warn(what, stacklevel=3)
     return known_as(name, known)
+
+
+def name_of(space: Any) -> str:
+    """Return the name of a space, given the name or the space itself.
+
+    Raises:
+        ValueError: neither a name nor a space.
+    """
+    name = getattr(space, "address", space)
+    if not isinstance(name, str) or isinstance(space, type):
+        raise ValueError(f"space: expected a space or its name, got {space!r:.60}. Load one with spaces.get_space.")
+    return name
 
 
 def known_as(name: str, known: Collection[str]) -> str:

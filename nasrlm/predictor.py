@@ -34,7 +34,7 @@ from nasrlm.engines.names import EngineName
 from nasrlm.in_batches import in_batches
 from nasrlm.model.cost_sum import CostSum
 from nasrlm.model.encoded import Encoded
-from nasrlm.named_spaces import Space, checked_space, known_as
+from nasrlm.named_spaces import Space, checked_space, known_as, name_of
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextReader, checked_texts
 from nasrlm.unreadable_texts import naming_rows
@@ -122,8 +122,7 @@ class Predictor:
         Raises:
             ValueError: ``space`` is neither a space nor the name of one.
         """
-        checkpoint = self._of_all.checkpoint
-        return checkpoint.objectives_of(space if isinstance(space, str) else checked_space(space, checkpoint.spaces))
+        return self._of_all.checkpoint.objectives_of(name_of(space))
 
     def predict(
         self,

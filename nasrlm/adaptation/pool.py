@@ -20,7 +20,7 @@ from nasrlm.adaptation.readout_fit import TextFeatures
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray, standardised
 from nasrlm.checkpoints.checkpoint import Checkpoint, check_checkpoint
-from nasrlm.named_spaces import Space, checked_space
+from nasrlm.named_spaces import Space, known_as, name_of
 from nasrlm.objective import Objective
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
@@ -207,7 +207,7 @@ def make_pool(checkpoint: Checkpoint, texts: Iterable[str], progress: bool = Fal
             or longer than the model's context; or ``space`` is neither a space nor a name.
     """
     check_adaptable(checkpoint)
-    texts, space = checked_texts(texts), checked_space(space, checkpoint.spaces)
+    texts, space = checked_texts(texts), known_as(name_of(space), checkpoint.spaces)
     if not texts:
         raise ValueError("adapt: expected a pool of texts, got none.")
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)

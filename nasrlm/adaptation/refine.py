@@ -28,7 +28,7 @@ from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
 from nasrlm.model.cost_sum import CostSum, rounded, without
 from nasrlm.model.row_sum import RowSum
-from nasrlm.named_spaces import Space, checked_space, known_as
+from nasrlm.named_spaces import Space, known_as, name_of
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.text.row_counts import RowCounts, row_counts
@@ -83,7 +83,7 @@ def refine(
     """
     check_checkpoint("refine", checkpoint)
     check_kind("refine", examples, Examples)
-    space = known_as(checked_space(space, checkpoint.spaces), checkpoint.sums_by_space)
+    space = known_as(known_as(name_of(space), checkpoint.spaces), checkpoint.sums_by_space)
     rows = examples.rows(np.flatnonzero(examples.splits != "test"))
     examples, places = _one_a_text(rows), places_of(rows.texts)
     valid, is_valid = examples.split("valid"), examples.splits == "valid"

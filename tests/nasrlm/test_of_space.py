@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,19 @@ def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspell
         match=f"^space: expected nasbench201, got {misspelled}, which the model does not know: predictions",
     ):
         assert Predictor(several).of_space(misspelled).objectives == OBJECTIVES
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda known: Predictor(known).predict(TEXTS, spaces=["NASBench201"] * len(TEXTS)),
+        lambda known: make_pool(known, TEXTS, space="NASBench201"),
+    ],
+)
+def test_a_space_in_another_spelling_is_told_once(several: Checkpoint, ask: Callable[[Checkpoint], object]) -> None:
+    with warnings.catch_warnings(record=True, action="always") as told:
+        ask(several)
+    assert [str(x.message).partition(",")[0] for x in told] == ["space: expected nasbench201"]
 
 
 def test_a_narrowed_predictor_answers_several_spaces_as_that_of_all_does(several: Checkpoint) -> None:
