@@ -31,9 +31,7 @@ def attributes(**values: AttributeValue | None) -> Attributes:
 
 
 def kind_of(value: AttributeValue) -> str:
-    """Return ONNX's name for the type of an attribute (``int``, ``ints``, …); for a reference, that of its value."""
-    if isinstance(value, Reference):
-        return value.kind
+    """Return ONNX's name for the type of an attribute that is no reference: ``int``, ``ints`` and so on."""
     if isinstance(value, tuple):
         return f"{kind_of(value[0])}s" if value else "ints"
     return {int: "int", float: "float", str: "string"}[type(value)]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from converters.graph import CALL, Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 from converters.passes.segments import last_readers, split_at_borders
 
-DEFINITION_COST = 3  # lines of a function besides its nodes: domain, signature, end
+DEFINITION_COST = 3  # lines of a function besides nodes and brackets: domain, operator sets, signature
 MAX_CROSSING = 2  # cells of NASNet-like spaces read the two cells before them
 
 Form = tuple[object, ...]  # the structure of a sequence of nodes without value names; equal for equal blocks
