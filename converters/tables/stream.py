@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -120,6 +120,9 @@ class Answer(NamedTuple):
     reason: str | None
 
 
+_Chunk = tuple[TableBatch, Sequence[Answer]]  # rows, and the answer for each of them
+
+
 def convert_table(
     config: StreamConfig, *, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> StreamResult:
@@ -161,44 +164,33 @@ def convert_rows(task: Task) -> list[Answer]:
     return [_convert(task.compute, request) for request in task.requests]
 
 
-class _Chunk(NamedTuple):
-    """Rows and their new values."""
-
-    batch: TableBatch
-    answers: Sequence[Answer]
-
-
 def _convert_parts(
     config: StreamConfig, table: BatchedTable, parts: Parts, on_progress: Callable[[int, int], None]
 ) -> None:
     index = parts.begin(resume=config.resume)
     done = min(index * config.part_chunks * config.chunk_rows, table.num_rows)
-    on_progress(done, table.num_rows)
-    chunks = _converted(config, table, start=done)
-    while part := list(_reported(islice(chunks, config.part_chunks), done, table.num_rows, on_progress)):
-        done += sum(chunk.batch.num_read for chunk in part)
+    chunks = _converted(config, table, done, on_progress)
+    while part := list(islice(chunks, config.part_chunks)):
         _write_part(parts, index, part, config.derivation)
         index += 1
     parts.assemble(index)
 
 
-def _reported(
-    chunks: Iterable[_Chunk], done: int, total: int, on_progress: Callable[[int, int], None]
+def _converted(
+    config: StreamConfig, table: BatchedTable, done: int, on_progress: Callable[[int, int], None]
 ) -> Iterator[_Chunk]:
-    for chunk in chunks:
-        done += chunk.batch.num_read
-        on_progress(done, total)
-        yield chunk
+    """Yield the chunks after the ``done`` first rows."""
 
-
-def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iterator[_Chunk]:
     def to_task(batch: TableBatch) -> Task:
         return Task(config.derivation.compute, _requests(config, batch.rows))
 
-    batches = table.batches_of_space(config.space, config.chunk_rows, start=start)
-    workers = num_workers(config.workers, table.num_rows - start)
-    for batch, answers in with_answers(convert_rows, batches, to_task, workers=workers, engine=config.engine):
-        yield _Chunk(batch, answers)
+    on_progress(done, table.num_rows)
+    batches = table.batches_of_space(config.space, config.chunk_rows, start=done)
+    workers = num_workers(config.workers, table.num_rows - done)
+    for chunk in with_answers(convert_rows, batches, to_task, workers=workers, engine=config.engine):
+        done += chunk[0].num_read
+        on_progress(done, table.num_rows)
+        yield chunk
 
 
 def _requests(config: StreamConfig, rows: Any) -> list[Request]:
@@ -209,9 +201,9 @@ def _requests(config: StreamConfig, rows: Any) -> list[Request]:
 
 
 def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk], derivation: Derivation) -> None:
-    answers = [answer for chunk in chunks for answer in chunk.answers]
-    numbers = [number for chunk in chunks for number in chunk.batch.numbers]
-    table = pa.concat_tables([chunk.batch.rows for chunk in chunks])
+    answers = [answer for _, answers_of_batch in chunks for answer in answers_of_batch]
+    numbers = [number for batch, _ in chunks for number in batch.numbers]
+    table = pa.concat_tables([batch.rows for batch, _ in chunks])
     notations = table["architecture"].to_pylist()
     errors = [
         {"row": number, "architecture": notation, "reason": answer.reason}
