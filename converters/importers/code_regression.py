@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.compute as pc
 from tqdm import tqdm
 
 from converters.importers.reading import BenchmarkFileError, positive, reading
@@ -57,17 +56,20 @@ def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.
         table = open_table(path)
     target = _check(table, path)
     kept: list[dict[str, Any]] = []
-    found: set[str] = set()
     num_empty = 0
-    with tqdm(total=table.num_rows, desc="code-regression", unit="row", disable=not progress) as bar:
-        for number, record in _records(table, space, found, bar):
-            with reading(f"{path}, row {number}", "source code with a number"):
-                row = _row(record, target)
-                num_empty += not row["text"]
-                kept += [row] if row["text"] else []
+    bar = tqdm(total=table.num_rows, desc="code-regression", unit="row", disable=not progress)
+    with bar, _reading_table():
+        for batch in table.batches_of_space(space, ROWS):
+            for number, record in zip(batch.numbers, batch.rows.to_pylist(), strict=True):
+                with reading(f"{path}, row {number}", "source code with a number"):
+                    row = _row(record, target)
+                    num_empty += not row["text"]
+                    kept += [row] if row["text"] else []
+            bar.update(batch.num_read)
     if not kept:
         wanted = f"rows of space {space}" if space else "rows with source code"
-        raise BenchmarkFileError(f"{path}: expected {wanted}, got spaces {', '.join(sorted(found)) or 'none'}.")
+        found = sorted(name or "None" for name in table.space_names())
+        raise BenchmarkFileError(f"{path}: expected {wanted}, got spaces {', '.join(found) or 'none'}.")
     if num_empty:
         warnings.warn(f"{path}: {num_empty:,} rows without source code are left out.", stacklevel=2)
     return pd.DataFrame(kept)
@@ -78,6 +80,8 @@ def _reading_table() -> Iterator[None]:
     """Turn the error of a table that cannot be read, which names the file, into a BenchmarkFileError."""
     try:
         yield
+    except BenchmarkFileError:
+        raise
     except ValueError as e:
         raise BenchmarkFileError(str(e)) from e
 
@@ -93,22 +97,6 @@ def _check(table: BatchedTable, path: Path) -> str:
             f"{path}: expected the columns of Code-Regression, got {', '.join(names)} without {', '.join(wanted)}."
         )
     return targets[0]
-
-
-def _records(
-    table: BatchedTable, space: str | None, found: set[str], bar: tqdm[Any]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a space with their positions in the file; add the names of all spaces to ``found``."""
-    first = 0
-    with _reading_table():
-        for batch in table.batches(ROWS):
-            names = [str(name) for name in batch["space"].to_pylist()]
-            found.update(names)
-            numbers = [first + row for row, name in enumerate(names) if space in (None, name)]
-            chosen = batch if space is None else batch.filter(pc.equal(batch["space"].cast("string"), space))
-            yield from zip(numbers, chosen.to_pylist(), strict=True)
-            first += batch.num_rows
-            bar.update(batch.num_rows)
 
 
 def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:

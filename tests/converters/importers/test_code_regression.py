@@ -64,6 +64,8 @@ def test_one_space(tmp_path: Path) -> None:
     assert frame["identifier"].tolist() == ["CDSS_42"]
     with pytest.raises(BenchmarkFileError, match="expected rows of space APS, got spaces APPS, CDSS, KBSS, None"):
         read_benchmark("code-regression", path, space="APS")
+    with pytest.raises(BenchmarkFileError, match="expected rows of space None, got spaces"):  # no name of a space
+        read_benchmark("code-regression", path, space="None")
     with pytest.raises(ValueError, match="import nds: expected no space, got APPS"):
         read_benchmark("nds", path, space="APPS")
 
