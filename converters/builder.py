@@ -60,9 +60,15 @@ class GraphBuilder:
         """Affine batch normalisation over channels, in inference mode."""
         return self._layer("nn.BatchNormalization", x, self.shapes[x], _attributes(weight_shape=(self.channels(x),)))
 
+    def conv_bn(
+        self, x: str, channels: int, *, kernel: Pair, stride: Pair = 1, groups: int = 1, bias: bool = False
+    ) -> str:
+        """Convolution, batch norm."""
+        return self.batch_norm(self.conv(x, channels, kernel=kernel, stride=stride, groups=groups, bias=bias))
+
     def relu_conv_bn(self, x: str, channels: int, *, kernel: int, stride: int = 1) -> str:
         """ReLU, convolution, batch norm: the convolution of cell spaces."""
-        return self.batch_norm(self.conv(self.relu(x), channels, kernel=kernel, stride=stride))
+        return self.conv_bn(self.relu(x), channels, kernel=kernel, stride=stride)
 
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
         """Fully connected layer over the last axis."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import conv_bn, mbconv
+from converters.mobile import mbconv
 from spaces.fbnet import FBNet, Layers, block_settings
 
 STEM_CHANNELS = 16
@@ -36,12 +36,12 @@ def build(space: FBNet, architecture: Layers) -> Graph:
     """
     setting = SETTINGS[architecture.dataset]
     g = GraphBuilder((1, 3, setting.resolution, setting.resolution))
-    x = g.relu(conv_bn(g, g.input, STEM_CHANNELS, kernel=3, stride=setting.stem_stride))
+    x = g.relu(g.conv_bn(g.input, STEM_CHANNELS, kernel=3, stride=setting.stem_stride))
     stages = zip(architecture.stages(), STAGE_CHANNELS, setting.stage_strides, strict=True)
     for operations, channels, first_stride in stages:
         for layer, operation in enumerate(operations):
             x = _layer(g, x, operation, channels, stride=1 if layer else first_stride)
-    x = g.relu(conv_bn(g, x, setting.header_channels, kernel=1))
+    x = g.relu(g.conv_bn(x, setting.header_channels, kernel=1))
     return g.build(g.linear(g.flatten(g.global_average_pool(x)), setting.num_classes))
 
 
@@ -49,6 +49,6 @@ def _layer(g: GraphBuilder, x: str, operation: str, channels: int, *, stride: in
     in_channels = g.channels(x)
     if operation == "skip":
         keeps_shape = stride == 1 and in_channels == channels
-        return x if keeps_shape else g.relu(conv_bn(g, x, channels, kernel=1, stride=stride))
+        return x if keeps_shape else g.relu(g.conv_bn(x, channels, kernel=1, stride=stride))
     kernel, expansion, groups = block_settings(operation)
     return mbconv(g, x, channels, mid_channels=in_channels * expansion, kernel=kernel, stride=stride, groups=groups)

@@ -12,7 +12,7 @@ from converters.windows import Pair
 
 def conv_bn_relu6(g: GraphBuilder, x: str, channels: int, *, kernel: Pair, stride: Pair = 1, bias: bool = False) -> str:
     """Convolution, batch norm, ReLU6."""
-    return g.relu6(g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, bias=bias)))
+    return g.relu6(g.conv_bn(x, channels, kernel=kernel, stride=stride, bias=bias))
 
 
 def average_pool_bn(g: GraphBuilder, x: str) -> str:

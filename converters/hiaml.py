@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from converters.builder import GraphBuilder
 from converters.gennape import conv_bn_relu6
 from converters.graph import Graph
-from converters.mobile import conv_bn
 from spaces.hiaml import HiAML, Stages
 
 BLOCKS_PER_STAGE = 2
@@ -23,7 +22,7 @@ def build(space: HiAML, architecture: Stages) -> Graph:
     Source: Mills et al., AAAI 2023; Ascend-Research/GENNAPE, model_src/search_space/hiaml_two_path.
     """
     g = GraphBuilder(space.input_shape)
-    x = g.relu(conv_bn(g, g.input, STEM_CHANNELS, kernel=3, stride=2))
+    x = g.relu(g.conv_bn(g.input, STEM_CHANNELS, kernel=3, stride=2))
     for name, channels, stride in zip(architecture.blocks, STAGE_CHANNELS, STAGE_STRIDES, strict=True):
         for copy in range(BLOCKS_PER_STAGE):
             x = g.relu(BLOCKS[name](_Layers(g, channels), x, 1 if copy else stride))
@@ -38,7 +37,7 @@ class _Layers:
     channels: int
 
     def cb(self, x: str, kernel: int, stride: int = 1) -> str:
-        return conv_bn(self.g, x, self.channels, kernel=kernel, stride=stride)
+        return self.g.conv_bn(x, self.channels, kernel=kernel, stride=stride)
 
     def cbr(self, x: str, kernel: int, stride: int = 1, channels: int | None = None) -> str:
         return conv_bn_relu6(self.g, x, channels or self.channels, kernel=kernel, stride=stride)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from converters.builder import GraphBuilder
 from converters.gennape import average_pool_bn, conv_bn_relu6, max_pool_bn
 from converters.graph import Graph
-from converters.windows import Pair
 from spaces.inception import Inception, InceptionNetwork
 from spaces.inception_blocks import STAGE_CHANNELS, BlockPath, Step, stage_stride
 
@@ -31,7 +30,7 @@ def _block(g: GraphBuilder, x: str, paths: tuple[BlockPath, ...], channels: int,
     outputs = [_path(g, x, path, stride=stride) for path in paths]
     y = g.concat(*outputs) if len(outputs) > 1 else outputs[0]
     if g.channels(y) != channels:
-        y = _conv_bn(g, y, channels, kernel=1)
+        y = g.conv_bn(y, channels, kernel=1, bias=True)
     return g.add(y, x) if g.shapes[x] == g.shapes[y] else y
 
 
@@ -52,7 +51,7 @@ def _operation(g: GraphBuilder, x: str, step: Step) -> str:
             return conv_bn_relu6(g, x, channels, kernel=kernel, stride=stride, bias=True)
         case "depthwise":
             x = g.conv(x, channels, kernel=1) if g.channels(x) != channels else x
-            return g.relu6(g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, groups=channels, bias=True)))
+            return g.relu6(g.conv_bn(x, channels, kernel=kernel, stride=stride, groups=channels, bias=True))
         case "inception_s":
             x = conv_bn_relu6(g, x, channels, kernel=(1, kernel), stride=(1, stride), bias=True)
             return conv_bn_relu6(g, x, channels, kernel=(kernel, 1), stride=(stride, 1), bias=True)
@@ -71,13 +70,9 @@ def _parallel_inception(g: GraphBuilder, x: str, channels: int, *, kernel: int, 
     If the stride is more than 1, another convolution reduces the other axis.
     """
     half, rest = channels // 2, channels - channels // 2
-    rows = _conv_bn(g, x, half, kernel=(1, kernel), stride=(1, stride))
-    columns = _conv_bn(g, x, rest, kernel=(kernel, 1), stride=(stride, 1))
+    rows = g.conv_bn(x, half, kernel=(1, kernel), stride=(1, stride), bias=True)
+    columns = g.conv_bn(x, rest, kernel=(kernel, 1), stride=(stride, 1), bias=True)
     if stride > 1:
-        rows = _conv_bn(g, rows, half, kernel=(kernel, 1), stride=(stride, 1))
-        columns = _conv_bn(g, columns, rest, kernel=(1, kernel), stride=(1, stride))
+        rows = g.conv_bn(rows, half, kernel=(kernel, 1), stride=(stride, 1), bias=True)
+        columns = g.conv_bn(columns, rest, kernel=(1, kernel), stride=(1, stride), bias=True)
     return g.relu6(g.concat(g.relu6(rows), g.relu6(columns)))
-
-
-def _conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: Pair, stride: Pair = 1) -> str:
-    return g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, bias=True))

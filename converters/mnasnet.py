@@ -6,7 +6,7 @@ from functools import partial
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import Operation, conv_bn, make_divisible, mbconv, squeeze_excite
+from converters.mobile import Operation, make_divisible, mbconv, squeeze_excite
 from spaces.mnasnet import Block, MnasNet, Network
 
 STEM_CHANNELS = 32
@@ -25,11 +25,11 @@ def build(space: MnasNet, architecture: Network) -> Graph:
     """
     activation, gate = ACTIVATIONS[space.activation], GATES[space.activation]
     g = GraphBuilder(space.input_shape)
-    x = activation(g, conv_bn(g, g.input, STEM_CHANNELS, kernel=3, stride=2))
+    x = activation(g, g.conv_bn(g.input, STEM_CHANNELS, kernel=3, stride=2))
     for block, channels, stride in zip(architecture.blocks, BLOCK_CHANNELS, BLOCK_STRIDES, strict=True):
         for layer in range(block.num_layers):
             x = _layer(g, x, block, channels, 1 if layer else stride, activation, gate)
-    x = activation(g, conv_bn(g, x, HEADER_CHANNELS, kernel=1))
+    x = activation(g, g.conv_bn(x, HEADER_CHANNELS, kernel=1))
     return g.build(g.linear(g.flatten(g.global_average_pool(x)), space.num_classes))
 
 

@@ -1,4 +1,4 @@
-"""Blocks of mobile networks: convolution with batch norm, inverted residual, squeeze and excitation."""
+"""Blocks of mobile networks: inverted residual, squeeze and excitation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ def make_divisible(value: float) -> int:
     """
     nearest = max(8, int(value + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * value else nearest
-
-
-def conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int = 1, groups: int = 1) -> str:
-    """Convolution without bias, then batch norm."""
-    return g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, groups=groups))
 
 
 def mbconv(
@@ -53,13 +48,13 @@ def mbconv(
     """
     y = x
     if expand:
-        y = activation(g, conv_bn(g, y, mid_channels, kernel=1, groups=groups))
+        y = activation(g, g.conv_bn(y, mid_channels, kernel=1, groups=groups))
     if groups > 1:
         y = g.channel_shuffle(y, groups)
-    y = activation(g, conv_bn(g, y, mid_channels, kernel=kernel, stride=stride, groups=mid_channels))
+    y = activation(g, g.conv_bn(y, mid_channels, kernel=kernel, stride=stride, groups=mid_channels))
     if attention is not None:
         y = attention(g, y)
-    y = conv_bn(g, y, out_channels, kernel=1, groups=groups)
+    y = g.conv_bn(y, out_channels, kernel=1, groups=groups)
     return g.add(y, x) if g.channels(x) == out_channels and stride == 1 else y
 
 

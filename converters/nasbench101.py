@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import conv_bn
 from spaces.nasbench101 import Module, NASBench101
 
 MODULES_PER_STAGE = 3
@@ -81,4 +80,4 @@ def _operation(g: GraphBuilder, operation: str, x: str) -> str:
 
 
 def _conv_bn_relu(g: GraphBuilder, x: str, channels: int, *, kernel: int) -> str:
-    return g.relu(conv_bn(g, x, channels, kernel=kernel))
+    return g.relu(g.conv_bn(x, channels, kernel=kernel))

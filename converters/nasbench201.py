@@ -16,7 +16,7 @@ def build(space: NASBench201, architecture: Cell) -> Graph:
     Source: Dong & Yang, ICLR 2020; D-X-Y/AutoDL-Projects, cell_infers/tiny_network.py.
     """
     g = GraphBuilder(space.input_shape)
-    x = g.batch_norm(g.conv(g.input, CHANNELS[0], kernel=3))
+    x = g.conv_bn(g.input, CHANNELS[0], kernel=3)
     for stage, channels in enumerate(CHANNELS):
         if stage > 0:
             x = _reduction(g, x, channels)

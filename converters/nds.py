@@ -18,7 +18,7 @@ def build(space: SearchSpace[CellNetwork], architecture: CellNetwork) -> Graph:
     Source: pycls, models/nas (Radosavovic et al., ICCV 2019); quark0/darts, cnn/model.py.
     """
     g = GraphBuilder(INPUT_SHAPE)
-    stem = g.batch_norm(g.conv(g.input, STEM_MULTIPLIER * architecture.width, kernel=3))
+    stem = g.conv_bn(g.input, STEM_MULTIPLIER * architecture.width, kernel=3)
     inputs = [stem, stem]
     for index in range(architecture.depth):
         reduction = architecture.is_reduction(index)
@@ -75,14 +75,14 @@ def _flat_convs(g: GraphBuilder, x: str, *, kernel: int, stride: int) -> str:
     """Convolution along a row, then along a column, then one batch norm."""
     channels = g.channels(x)
     x = g.conv(g.relu(x), channels, kernel=(1, kernel), stride=(1, stride))
-    return g.batch_norm(g.conv(x, channels, kernel=(kernel, 1), stride=(stride, 1)))
+    return g.conv_bn(x, channels, kernel=(kernel, 1), stride=(stride, 1))
 
 
 def _separable(g: GraphBuilder, x: str, *, kernel: int, stride: int = 1, dilation: int = 1) -> str:
     """Separable convolution: depthwise, then pointwise."""
     channels, padding = g.channels(x), dilation * (kernel // 2)
     x = g.conv(g.relu(x), channels, kernel=kernel, stride=stride, padding=padding, dilation=dilation, groups=channels)
-    return g.batch_norm(g.conv(x, channels, kernel=1))
+    return g.conv_bn(x, channels, kernel=1)
 
 
 def _factorized_reduce(g: GraphBuilder, x: str, channels: int) -> str:

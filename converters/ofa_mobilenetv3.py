@@ -6,7 +6,7 @@ from functools import partial
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import Operation, conv_bn, make_divisible, mbconv, squeeze_excite
+from converters.mobile import Operation, make_divisible, mbconv, squeeze_excite
 from spaces.ofa_mobilenetv3 import MobileNetV3, OFAMobileNetV3
 
 STEM_CHANNELS = 16  # also those of the fixed block
@@ -28,7 +28,7 @@ def build(space: OFAMobileNetV3, architecture: MobileNetV3) -> Graph:
         return make_divisible(channels * architecture.width)
 
     g = GraphBuilder((1, 3, architecture.resolution, architecture.resolution))
-    x = g.hard_swish(conv_bn(g, g.input, width(STEM_CHANNELS), kernel=3, stride=2))
+    x = g.hard_swish(g.conv_bn(g.input, width(STEM_CHANNELS), kernel=3, stride=2))
     x = mbconv(g, x, width(STEM_CHANNELS), mid_channels=width(STEM_CHANNELS), kernel=3, expand=False)
     stages = zip(architecture.stages, STAGE_CHANNELS, STRIDES, ACTIVATIONS, ATTENTION, strict=True)
     for blocks, channels, first_stride, activation, attention in stages:
@@ -44,7 +44,7 @@ def build(space: OFAMobileNetV3, architecture: MobileNetV3) -> Graph:
                 activation=activation,
                 attention=_attention(mid_channels) if attention else None,
             )
-    x = g.hard_swish(conv_bn(g, x, width(HEAD_CHANNELS), kernel=1))
+    x = g.hard_swish(g.conv_bn(x, width(HEAD_CHANNELS), kernel=1))
     x = g.hard_swish(g.conv(g.global_average_pool(x), width(MIXED_CHANNELS), kernel=1))
     return g.build(g.linear(g.flatten(x), NUM_CLASSES))
 

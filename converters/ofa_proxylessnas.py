@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import conv_bn, make_divisible, mbconv
+from converters.mobile import make_divisible, mbconv
 from spaces.ofa_proxylessnas import OFAProxylessNAS, ProxylessNAS
 
 STEM_CHANNELS, FIRST_CHANNELS = 32, 16
@@ -24,7 +24,7 @@ def build(space: OFAProxylessNAS, architecture: ProxylessNAS) -> Graph:
         return make_divisible(channels * architecture.width)
 
     g = GraphBuilder((1, 3, architecture.resolution, architecture.resolution))
-    x = g.relu6(conv_bn(g, g.input, width(STEM_CHANNELS), kernel=3, stride=2))
+    x = g.relu6(g.conv_bn(g.input, width(STEM_CHANNELS), kernel=3, stride=2))
     x = mbconv(
         g,
         x,
@@ -45,5 +45,5 @@ def build(space: OFAProxylessNAS, architecture: ProxylessNAS) -> Graph:
                 stride=1 if position else first_stride,
                 activation=GraphBuilder.relu6,
             )
-    x = g.relu6(conv_bn(g, x, width(HEAD_CHANNELS), kernel=1))
+    x = g.relu6(g.conv_bn(x, width(HEAD_CHANNELS), kernel=1))
     return g.build(g.linear(g.flatten(g.global_average_pool(x)), NUM_CLASSES))

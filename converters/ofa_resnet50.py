@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from converters.mobile import conv_bn, make_divisible
+from converters.mobile import make_divisible
 from spaces.ofa_resnet50 import OFAResNet50, ResNet50
 
 MULTIPLIERS = (0.65, 0.8, 1.0)
@@ -35,22 +35,22 @@ def build(space: OFAResNet50, architecture: ResNet50) -> Graph:
 def _stem(g: GraphBuilder, architecture: ResNet50) -> str:
     inside, outside, *_ = architecture.widths
     channels = make_divisible(_scaled(STEM_CHANNELS, inside) // 2)
-    x = g.relu(conv_bn(g, g.input, channels, kernel=3, stride=2))
+    x = g.relu(g.conv_bn(g.input, channels, kernel=3, stride=2))
     if architecture.stem_block:
-        x = g.add(x, g.relu(conv_bn(g, x, channels, kernel=3)))
-    x = g.relu(conv_bn(g, x, _scaled(STEM_CHANNELS, outside), kernel=3))
+        x = g.add(x, g.relu(g.conv_bn(x, channels, kernel=3)))
+    x = g.relu(g.conv_bn(x, _scaled(STEM_CHANNELS, outside), kernel=3))
     return g.max_pool(x, kernel=3, stride=2, padding=1)
 
 
 def _bottleneck(g: GraphBuilder, x: str, channels: int, *, mid_channels: int, stride: int) -> str:
-    y = g.relu(conv_bn(g, x, mid_channels, kernel=1))
-    y = g.relu(conv_bn(g, y, mid_channels, kernel=3, stride=stride))
-    return conv_bn(g, y, channels, kernel=1)
+    y = g.relu(g.conv_bn(x, mid_channels, kernel=1))
+    y = g.relu(g.conv_bn(y, mid_channels, kernel=3, stride=stride))
+    return g.conv_bn(y, channels, kernel=1)
 
 
 def _projection(g: GraphBuilder, x: str, channels: int, *, stride: int) -> str:
     """The shortcut of a stage's first block: average pool if the stride is more than 1, then a 1x1 convolution."""
-    return conv_bn(g, g.average_pool(x, kernel=stride, stride=stride, ceil_mode=True), channels, kernel=1)
+    return g.conv_bn(g.average_pool(x, kernel=stride, stride=stride, ceil_mode=True), channels, kernel=1)
 
 
 def _scaled(channels: int, width: int) -> int:
