@@ -5,7 +5,7 @@ The faithful graph is the network as its reference builds it; the canonical grap
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -97,18 +97,6 @@ def some_statistics(faithful: Graph, names: Sequence[str]) -> tuple[int, ...]:
         return tuple(_OF_FAITHFUL[name](faithful) for name in names)
     counts = statistics(faithful)
     return tuple(getattr(counts, name) for name in names)
-
-
-def _num_convolutions(graph: Graph) -> int:
-    return len(_convolutions(graph))
-
-
-def _num_nodes(graph: Graph) -> int:
-    return len(graph.nodes)
-
-
-def _depth(graph: Graph) -> int:
-    return depth_of(graph.nodes)
 
 
 def _activations(graph: Graph) -> int:
@@ -289,12 +277,16 @@ def _weight_shape(node: Node) -> Shape:
     return cast(Shape, shape)
 
 
-_OF_FAITHFUL = {"params": _params, "macs": _macs, "convs": _num_convolutions}
-_OF_CANONICAL = {
+_OF_FAITHFUL: dict[str, Callable[[Graph], int]] = {
+    "params": _params,
+    "macs": _macs,
+    "convs": lambda graph: len(_convolutions(graph)),
+}
+_OF_CANONICAL: dict[str, Callable[[Graph], int]] = {
     "live_macs": _macs,
-    "live_convs": _num_convolutions,
-    "nodes": _num_nodes,
-    "depth": _depth,
+    "live_convs": _OF_FAITHFUL["convs"],
+    "nodes": lambda graph: len(graph.nodes),
+    "depth": lambda graph: depth_of(graph.nodes),
     "activations": _activations,
     "largest_activation": _largest_activation,
 }
