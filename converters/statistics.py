@@ -249,8 +249,8 @@ def _einsum_macs(graph: Graph, node: Node) -> int:
     for term, x in zip(terms.split(","), node.inputs, strict=True):
         before, _, after = term.partition("...")
         shape = _shape(graph, x, node)
-        sizes |= zip(before, shape, strict=False)
-        sizes |= zip(after[::-1], shape[::-1], strict=False)
+        for letter, size in (*zip(before, shape, strict=False), *zip(after[::-1], shape[::-1], strict=False)):
+            sizes[letter] = max(size, sizes.get(letter, 1))  # an axis of size 1 is broadcast
     implied = {letter for letter in sizes if terms.count(letter) == 1}
     summed = sizes.keys() - (set(kept) if arrow else implied)
     return _output_size(graph, node) * prod(sizes[letter] for letter in summed)

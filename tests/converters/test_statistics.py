@@ -192,6 +192,7 @@ def test_a_network_that_hands_its_input_on():
         ('(float[2,5,4] x) => (float[2,5,27] y) { y = Einsum <equation = "bnd, de->bne"> (x, w) }', (4, 27), 1080, 0),
         ('(float[2,5,4] x) => (float[2,5,27] y) { y = Einsum <equation = "...d,ed"> (x, w) }', (27, 4), 1080, 0),
         ('(float[5,4] x) => (float[5] y) { y = Einsum <equation = "nd,ad->n"> (x, w) }', (27, 4), 540, 0),
+        ('(float[5,4] x) => (float[5,108] y) { y = Einsum <equation = "nd,de->ne"> (x, w) }', (1, 108), 2160, 0),
         (
             '(float[5,4] x, float[5,9] z) => (float[5,3] y) { y = Einsum <equation = "ni,nj,kij->nk"> (x, z, w) }',
             (3, 4, 9),
