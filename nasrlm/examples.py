@@ -22,7 +22,7 @@ from nasrlm.text.network import has_executed_blocks
 SPLITS = ("train", "valid", "test")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, as arrays have no single answer
 class Origins:
     """The file of each row and its number there, for messages.
 
@@ -45,7 +45,7 @@ class Origins:
         return Origins(self.files[index], self.rows[index])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, as arrays have no single answer
 class Examples:
     """Labelled texts.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, as arrays have no single answer
 class Prediction:
     """Quantiles of M objectives for N architectures.
 

@@ -14,6 +14,9 @@ import pytest
 import converters
 import nasrlm
 import spaces
+from nasrlm.adaptation.pool import Pool
+from nasrlm.examples import Origins
+from studies.tables.adapting import Adapted
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -38,6 +41,11 @@ def test_a_public_name_is_documented(name: str) -> None:
     documentation = inspect.getdoc(getattr(nasrlm, name)) or ""
     assert documentation
     assert not documentation.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("kind", [nasrlm.Prediction, nasrlm.Examples, Origins, Pool, Adapted])
+def test_dataclasses_with_arrays_are_compared_by_identity(kind: type) -> None:
+    assert (kind.__eq__, kind.__hash__) == (object.__eq__, object.__hash__)
 
 
 @pytest.mark.parametrize("module", [nasrlm, nasrlm.optuna, nasrlm.pymoo, converters, spaces], ids=lambda x: x.__name__)

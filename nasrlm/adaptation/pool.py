@@ -35,7 +35,7 @@ GUESSES = 0.1  # variance of predictions that are guesses, in units of that of o
 GUESSES_FOLLOWED = 0.25  # prior probability that a cost follows any of the guesses, given that it follows something
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, as arrays have no single answer
 class Pool:
     """Texts with a model's predictions for them.
 

@@ -48,7 +48,7 @@ from studies.tables.several import measured_rows, of_each, shown_names
 MOST_JUDGED = 300  # labelled rows not learned from that are used to judge; predicting them takes a second or two
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, as arrays have no single answer
 class Adapted:
     """The result of adapting a checkpoint.
 
