@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nasrlm.arguments import checked_whole
 from nasrlm.objective import Goal, Objective
@@ -116,6 +116,29 @@ class SearchConfig:
     space_sha256: str = ""
     earlier_trials: tuple[int, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    if TYPE_CHECKING:  # dataclasses cannot say that strings are taken too
+
+        def __init__(
+            self,
+            space: str,
+            goals: Iterable[Goal | str],
+            trials: int,
+            engine: str = ...,
+            sampler: str = ...,
+            constraints: Iterable[Constraint | str] = ...,
+            population_size: int = ...,
+            seed: int = ...,
+            evaluator: str = ...,
+            storage: str | Path | None = ...,
+            guide: Guide | None = ...,
+            twins: str = ...,
+            warm_start: Iterable[str] = ...,
+            checkpoint_sha256: str = ...,
+            space_sha256: str = ...,
+            earlier_trials: Iterable[int] = ...,
+            options: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goals", parsed("search", "goals", self.goals, Goal))

@@ -47,3 +47,10 @@ def labels_in_memory(checkpoint: nasrlm.Checkpoint, table: pd.DataFrame) -> None
     known = {"accuracy@cifar10": np.full(len(texts), 93.0)}
     predictor.joint_samples(texts, predictor.objectives_of(space), samples=100, known=known)
     assert_type(predictor.predict(texts, quantiles=np.linspace(0.1, 0.9, 9)), nasrlm.Prediction)
+
+
+def a_search(predictor: nasrlm.Predictor) -> None:
+    goals = ["max:accuracy@cifar10", "min:latency_ms@pixel3"]
+    config = nasrlm.SearchConfig("nasbench201", goals, trials=64, constraints=["latency_ms@pixel3<=20"])
+    assert_type(config.goals, tuple[nasrlm.Goal, ...])
+    nasrlm.search(config, "nasbench201", predictor, "on_predictions", figures=False)
