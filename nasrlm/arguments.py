@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,17 @@ def check_kind(who: str, given: object, kind: type) -> None:
     if not isinstance(given, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise ValueError(f"{who}: expected {article} {kind.__name__}, got {type(given).__name__}.")
+
+
+def checked_folder(who: str, given: Any) -> Path:
+    """Return the path of a folder, an argument of the function ``who``.
+
+    Raises:
+        ValueError: it is no path.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise ValueError(f"{who}: expected the path of a folder, got {given!r:.60}.")
+    return Path(given)
 
 
 def check_flag(what: str, given: Any) -> None:

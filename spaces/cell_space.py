@@ -12,7 +12,7 @@ import numpy as np
 from spaces.cell_notation import CELL_KINDS, read_cell
 from spaces.cells import NUM_INPUTS, Cell, CellNetwork, canonical_cell, network_key
 from spaces.notation import NotationReader
-from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.space import ArchitectureError, Genotype, SearchSpace, check_generator
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class CellSpace(SearchSpace[CellNetwork]):
 
     def sample(self, rng: np.random.Generator) -> CellNetwork:
         """Sample operations and inputs uniformly; if the two inputs of a node may be equal, independently."""
+        check_generator(rng)
         return self._build(tuple([gene.draw(rng) for gene in self.genes]))
 
     def encode(self, architecture: CellNetwork) -> Genotype:

@@ -39,7 +39,7 @@ from spaces.inception_genes import (
 )
 from spaces.notation import NotationReader, check_count
 from spaces.sequences import lazy_product
-from spaces.space import Genotype, SearchSpace
+from spaces.space import Genotype, SearchSpace, check_generator
 
 REMEDY = (
     'Write it like {"stages": [{"block": {"paths": [{"ops": ["conv3x3"], "op_types": ["conv"], "C_internal": 32, '
@@ -81,6 +81,7 @@ class Inception(SearchSpace[InceptionNetwork]):
 
     def sample(self, rng: np.random.Generator) -> InceptionNetwork:
         """Sample a network as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
+        check_generator(rng)
         return InceptionNetwork(tuple(sample_stage(channels, rng) for channels in STAGE_CHANNELS))
 
     def crossover(

@@ -26,6 +26,16 @@ class ArchitectureError(ValueError):
     """A notation, genotype or index is not that of an architecture of the space."""
 
 
+def check_generator(rng: object) -> None:
+    """Check that an argument of ``sample`` is a generator, not a seed.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"sample: expected a generator, got {shown(rng)}. Make one with numpy.random.default_rng(0).")
+
+
 class SearchSpace(ABC, Generic[A]):
     """A set of architectures, with methods to sample, vary, enumerate, write and compare them.
 
@@ -84,6 +94,7 @@ class SearchSpace(ABC, Generic[A]):
 
     def sample(self, rng: np.random.Generator) -> A:
         """Return an architecture with genes sampled uniformly; invalid genotypes are sampled again."""
+        check_generator(rng)
         draws = (tuple(rng.integers(self.sampled_sizes).tolist()) for _ in range(MAX_DRAWS))
         return self._first(self._valid(draws), "sample")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from spaces.notation import NotationReader
 from spaces.sequences import Operations, lazy_product
-from spaces.space import Genotype, SearchSpace
+from spaces.space import Genotype, SearchSpace, check_generator
 from spaces.two_path_blocks import BLOCKS, LAYOUTS, MAX_BLOCKS, NUM_REDUCTIONS, BlockPath, spell_path
 
 NUM_PATHS = 2
@@ -59,6 +59,7 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
 
     def sample(self, rng: np.random.Generator) -> TwoPathNetwork:
         """Sample numbers of blocks, reductions, lengths and operations as in GENNAPE's sample_two_path_net_config."""
+        check_generator(rng)
         first, second = [_sample_path(rng) for _ in range(NUM_PATHS)]
         return TwoPathNetwork((first, second))
 

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from typing_extensions import TypeIs
 
 from converters import to_measured_text
-from nasrlm.arguments import check_kind
+from nasrlm.arguments import check_kind, checked_folder
 from spaces import SearchSpace
 from spaces.registry import opened
 from studies.config import SearchConfig
@@ -69,7 +69,8 @@ def search(
             its history is damaged.
         OSError: ``out`` cannot be written.
         ValueError: the evaluator or the truth lacks an objective; the config has another space, a warm start that is
-            not known, or a guide, which is for ``search_with_model``; or ``evaluator`` is not an evaluator.
+            not known, or a guide, which is for ``search_with_model``; ``evaluator`` is not an evaluator; or ``out`` is
+            no path.
 
     Example:
         >>> import nasrlm
@@ -95,7 +96,7 @@ def search(
         evaluator = Surrogate(named, predictor, objectives=config.objectives, to_text=to_text)
     answers = as_evaluator(evaluator, config.searched(named), config.objectives)
     config = config_with_evaluator(config, answers)
-    out = Path(out).absolute()  # an evaluator may change the working directory
+    out = checked_folder("search", out).absolute()  # an evaluator may change the working directory
     with open_study(config, named, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None

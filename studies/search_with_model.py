@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
-from nasrlm.arguments import check_kind
+from nasrlm.arguments import check_kind, checked_folder
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import opened
@@ -60,7 +60,7 @@ def search_with_model(
             its history is damaged.
         OSError: ``out`` cannot be written.
         ValueError: the space is unknown or the config has another one; evaluator, predictor or truth lack an objective;
-            or a result is invalid.
+            ``out`` is no path; or a result is invalid.
 
     Example:
         >>> import nasrlm
@@ -71,6 +71,7 @@ def search_with_model(
     check_kind("search", config, SearchConfig)
     if predictor is not None:
         check_kind("search", predictor, Predictor)
+    out = checked_folder("search", out)
     named: SearchSpace[A] = opened(space)
     guide, objectives = config.guide or Guide(), config.objectives
     predictor = (predictor or Predictor.from_pretrained()).of_space(named.address)
@@ -84,7 +85,7 @@ def search_with_model(
     storage, adapt = config.storage, None
     # Not for exhaustive searches, whose pruned architectures are not kept in a storage.
     if storage is None and not guide.exhaustive:
-        storage = str(Path(out) / JOURNAL_FILE)
+        storage = str(out / JOURNAL_FILE)
     if guide.adapt_every:
         learned = [name for name in objectives if name not in (*real.modelled, *COUNTS)]
         networks = None
@@ -96,7 +97,7 @@ def search_with_model(
         named,
         real,
         predictor,
-        Path(out),
+        out,
         to_text=texts,
         adapt=adapt,
         truth=truth,

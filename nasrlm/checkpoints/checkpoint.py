@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from nasrlm.arguments import checked_folder
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.checkpoints.files import (
     FORMAT_VERSION,
@@ -197,10 +198,10 @@ class Checkpoint:
             readme: content of README.md; if None, an existing one stays.
 
         Raises:
-            ValueError: as ``check_replaceable``.
+            ValueError: it is no path, or as ``check_replaceable``.
             OSError: the folder cannot be written; it is unchanged.
         """
-        replace_folder(Path(folder).resolve(), lambda fresh: self._write(fresh, readme))
+        replace_folder(checked_folder("checkpoint", folder).resolve(), lambda fresh: self._write(fresh, readme))
 
     def _write(self, folder: Path, readme: str | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)

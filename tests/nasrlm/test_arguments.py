@@ -43,6 +43,11 @@ def test_what_has_an_order_is_a_list() -> None:
     assert checked_texts(names.keys()) == ["a", "b"]
 
 
+def test_a_checkpoint_is_saved_to_a_path() -> None:
+    with pytest.raises(ValueError, match=r"^checkpoint: expected the path of a folder, got None\."):
+        network_checkpoint().save_pretrained(None)  # type: ignore[arg-type]
+
+
 def test_numbers_of_a_predictor_are_checked() -> None:
     checkpoint = network_checkpoint()
     for wrong in ("1 GB", None, -1, float("nan")):

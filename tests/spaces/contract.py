@@ -99,6 +99,10 @@ class SpaceContract:
         assert [space.sample(rng(seed)) for seed in SEEDS] == architectures
         assert len(set(architectures)) > 1
 
+    def test_sample_refuses_a_seed(self, space):
+        with pytest.raises(ValueError, match=r"^sample: expected a generator, got 0\. Make one with numpy"):
+            space.sample(0)
+
     def test_mutate_differs_and_is_valid(self, space, architectures):
         for seed, parent in zip(SEEDS, architectures, strict=True):
             child = space.mutate(parent, rng(seed))

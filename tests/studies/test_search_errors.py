@@ -47,6 +47,8 @@ def test_what_a_search_would_ignore_is_refused(tmp_path: Path) -> None:
         search(toy_config(guide={}), SPACE, ToyEvaluator(), tmp_path / "out")
     with pytest.raises(ValueError, match="expected a config of space toy, got one of nasbench201"):
         search(toy_config(space="nasbench201"), SPACE, ToyEvaluator(), tmp_path / "out")
+    with pytest.raises(ValueError, match=r"^search: expected the path of a folder, got None\."):
+        search(toy_config(), SPACE, ToyEvaluator(), None)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 

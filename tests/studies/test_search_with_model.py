@@ -44,6 +44,12 @@ def test_a_function_is_asked_for_what_the_model_chooses(tmp_path: Path) -> None:
     assert (again.front, len(asked)) == (result.front, 7)
 
 
+def test_its_folder_is_a_path() -> None:
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2)
+    with pytest.raises(ValueError, match=r"^search: expected the path of a folder, got None\."):
+        nasrlm.search_with_model(config, "nasbench201", dict, None)  # type: ignore[arg-type]
+
+
 def test_without_a_guide_it_has_the_usual_one(tmp_path: Path) -> None:
     config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=4)
     predictor = nasrlm.Predictor(network_checkpoint())
