@@ -70,7 +70,8 @@ class ParetoGate(Generic[A]):
 
     Trials from before the gate have no ``architecture``, unless their parameters are those of ``suggest``, and Optuna
     does not allow finished trials to be changed. To learn from them, create a new study, and for each of
-    ``old.trials`` call ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
+    ``old.trials`` call ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``. The same
+    helps if your trials have an attribute of this name that is no notation.
 
     NOTE: on SQLite, Optuna 5.0 may give one queued trial to two threads and raise "Cannot tell a COMPLETE trial".
     With ``n_jobs`` and ``enqueue_callback``, keep the study in a ``JournalStorage``.

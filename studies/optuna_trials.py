@@ -90,7 +90,10 @@ def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any | None:
     try:
         return space.parse(spelled_notation(trial.user_attrs[ARCHITECTURE]))
     except ArchitectureError as e:
-        raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
+        raise ValueError(
+            f"trial {trial.number}, attribute {ARCHITECTURE}: {e} If it was not set by ParetoGate, add the trials "
+            "to a new study with their notation in this attribute, see ParetoGate."
+        ) from e
 
 
 def is_counted(trial: FrozenTrial, space: SearchSpace[Any], name: str) -> bool:
