@@ -10,6 +10,7 @@ from typing import TypeVar
 import pandas as pd
 
 from nasrlm.arguments import check_kind
+from nasrlm.files import write_atomically
 from spaces import ArchitectureError, SearchSpace
 from spaces.registry import check_name
 from studies.all_architectures import every_architecture
@@ -42,7 +43,8 @@ def open_study(
     Yields the study's config, the space with the search's keys, and all known architectures by key, None if ``known``
     is None.
 
-    A new study that fails before its first evaluation is removed, so that a corrected one can use the folder.
+    A new study that fails before its first evaluation is removed, so that a corrected one can use the folder. If a
+    study cannot be resumed, the new number of trials is not recorded.
 
     Raises:
         StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false).
@@ -65,15 +67,22 @@ def open_study(
     choice = None if known is None else every_architecture(searched, known)
     _check_warm_start(config, searched, choice)
     with alone_in(out):
-        is_new = not holds_study(out)
+        is_new, (recorded, history) = not holds_study(out), _contents(out)
         config = open_folder(out, config, resume=resume)
         try:
             yield config, searched, choice
-        except Exception:
+        except Exception as error:
             if is_new and not _has_evaluated(out):
                 for name in (STUDY_FILE, HISTORY_FILE):
                     (out / name).unlink(missing_ok=True)
+            elif not is_new and isinstance(error, StudyError) and _contents(out)[1] == history:
+                write_atomically(out / STUDY_FILE, recorded)
             raise
+
+
+def _contents(out: Path) -> list[bytes]:
+    """Return what is in a study's file and in its history; nothing of a file that does not exist."""
+    return [path.read_bytes() if path.exists() else b"" for path in (out / STUDY_FILE, out / HISTORY_FILE)]
 
 
 def check_architectures(space: SearchSpace[A], architectures: Iterable[str], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from optuna.study import StudyDirection
 from sqlalchemy.exc import OperationalError
 
 from nasrlm.files import UnwritableError
-from studies.folder import HISTORY_FILE, StudyError
+from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, config_given
 from studies.ledger import Ledger
 from studies.storage import optuna_storage
 from studies.storage.optuna_storage import open_storage
@@ -48,6 +49,19 @@ def test_a_relative_storage_is_not_created_elsewhere(
     assert not list(Path().iterdir())
     monkeypatch.chdir(tmp_path / "here")
     run(guided_config(), tmp_path / "out", storage=storage, resume=True)
+
+
+def test_more_trials_are_recorded_only_if_the_study_is_resumed(tmp_path: Path) -> None:
+    journal, out, config = tmp_path / "journal.log", tmp_path / "out", guided_config()
+    run(config, out, storage=str(journal))
+    journal.rename(tmp_path / "away.log")
+    recorded = (out / STUDY_FILE).read_bytes()
+    with pytest.raises(StudyError, match="got no such file"):
+        run(replace(config, trials=config.trials + 2), out, storage=str(journal), resume=True)
+    assert (out / STUDY_FILE).read_bytes() == recorded
+    (tmp_path / "away.log").rename(journal)
+    run(replace(config, trials=config.trials + 1), out, storage=str(journal), resume=True)
+    assert config_given(out)["earlier_trials"] == [config.trials]
 
 
 def test_what_a_killed_worker_was_writing_is_cut_off(tmp_path: Path) -> None:
