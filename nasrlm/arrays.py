@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,10 +19,11 @@ def to_floats(given: ArrayLike) -> FloatArray:
     Raises:
         TypeError, ValueError: something is no real number, such as a time, or rows differ in length.
     """
-    if (given_type := np.asarray(given).dtype).kind in "mMc":  # NumPy would convert them, times to their counts of ns
-        raise TypeError(f"expected real numbers, got {given_type}")
+    array: Any = np.ma.asarray(given)
+    if array.dtype.kind in "mMc":  # NumPy would convert them, times to their counts of ns
+        raise TypeError(f"expected real numbers, got {array.dtype}")
     try:
-        return np.asarray(np.ma.filled(np.ma.asarray(given, dtype=np.float64), np.nan))
+        return np.asarray(np.ma.filled(array.astype(np.float64, copy=False), np.nan))
     except TypeError:
         from pandas import isna  # here: takes half a second, and only pandas' NA needs it
 
