@@ -154,8 +154,7 @@ class Predictor:
             return predict_by_space(self._of_all, texts, spaces, objectives, quantiles, progress)
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
-        if self._space in self.checkpoint.measured_spaces:
-            warn_of_lost_operations(texts, self._space)
+        warn_of_lost_operations(texts, self._space, self.checkpoint.measured_spaces)
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         reader, answerer = self._reader, self._answerer

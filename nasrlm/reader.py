@@ -108,8 +108,7 @@ class TextReader:
         known = self._memory.find(texts)
         new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
         token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
-        if self._tokenizer.reads_onnx:
-            warn_of_notations(new)
+        warn_of_notations(new, self._tokenizer)
         lengths = [len(known[text].token_ids) if text in known else len(token_ids[text]) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: -lengths[row])  # the first of a batch is the longest
         start = 0

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from nasrlm.named_spaces import known_as
 from nasrlm.text.network import has_executed_blocks
+from nasrlm.text.tokenizer import TextTokenizer
 
 
-def lost_operations(texts: Iterable[str], space: str) -> str:
-    """Say in a sentence that texts of a space that was learned from measured texts are canonical; "" if none is.
+def lost_operations(texts: Iterable[str], space: str, measured_spaces: Sequence[str]) -> str:
+    """Say in a sentence that texts of one of ``measured_spaces``, learned from measured texts, are canonical; or "".
 
     Some spaces run operations whose results are unused. Canonical text leaves them out. Measured text, from which
     published labels are predicted, has them as executed blocks E0, E1, …, see ``nasrlm.text.network``.
     """
-    if not any("\nnetwork (" in text and not has_executed_blocks(text) for text in texts):
+    is_measured = known_as(space, measured_spaces) in measured_spaces
+    if not is_measured or not any("\nnetwork (" in text and not has_executed_blocks(text) for text in texts):
         return ""
     return (
         f"texts: expected measured texts of {space}, got canonical ones, which lack operations that were measured, "
@@ -22,9 +25,9 @@ def lost_operations(texts: Iterable[str], space: str) -> str:
     )
 
 
-def notations(texts: Iterable[str]) -> str:
-    """Say in a sentence that single-line texts look like a notation or a file name; "" if none does."""
-    if not any("\n" not in text and not text.isalpha() for text in texts):
+def notations(texts: Iterable[str], tokenizer: TextTokenizer) -> str:
+    """Say in a sentence that lines given to a model of ONNX text look like notations or file names; "" if none does."""
+    if not tokenizer.reads_onnx or not any("\n" not in text and not text.isalpha() for text in texts):
         return ""
     return (
         "texts: expected canonical ONNX text, on which the model was trained, got a line that looks like a notation or "
@@ -32,13 +35,13 @@ def notations(texts: Iterable[str]) -> str:
     )
 
 
-def warn_of_lost_operations(texts: Iterable[str], space: str) -> None:
+def warn_of_lost_operations(texts: Iterable[str], space: str, measured_spaces: Sequence[str]) -> None:
     """Warn of ``lost_operations``, if there are any."""
-    if words := lost_operations(texts, space):
+    if words := lost_operations(texts, space, measured_spaces):
         warnings.warn(words, stacklevel=3)
 
 
-def warn_of_notations(texts: Iterable[str]) -> None:
-    """Warn of ``notations``, given to a model of ONNX text, if there are any."""
-    if words := notations(texts):
+def warn_of_notations(texts: Iterable[str], tokenizer: TextTokenizer) -> None:
+    """Warn of ``notations``, if there are any."""
+    if words := notations(texts, tokenizer):
         warnings.warn(words, stacklevel=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from nasrlm.cli.serving.messages import (
     PredictResponse,
     Problem,
 )
-from nasrlm.named_spaces import TEXT_SPACE, known_as
+from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.unsuitable_texts import lost_operations, notations
@@ -163,7 +163,12 @@ class _Service:
                 "Request less at a time."
             )
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
-        doubts = (guesses(self.predictor, [space], objectives), *self._unsuitable(request.texts or (), space))
+        given, checkpoint = request.texts or (), self.predictor.checkpoint
+        doubts = (
+            guesses(self.predictor, [space], objectives),
+            lost_operations(given, space, checkpoint.measured_spaces),
+            notations(given, checkpoint.tokenizer),
+        )
         warning = " ".join(filter(None, doubts)) or None
         return await run_in_threadpool(_response, values, objectives, request.quantiles, warning)
 
@@ -178,14 +183,6 @@ class _Service:
         self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
     ) -> Prediction:
         return self.predictor.of_space(space).predict(texts, objectives, quantiles)
-
-    def _unsuitable(self, texts: Sequence[str], space: str) -> Iterator[str]:
-        """Yield in sentences why texts that were given are not of the kind that the checkpoint was trained on."""
-        checkpoint = self.predictor.checkpoint
-        if known_as(space, checkpoint.measured_spaces) in checkpoint.measured_spaces:
-            yield lost_operations(texts, space)
-        if checkpoint.tokenizer.reads_onnx:
-            yield notations(texts)
 
     def _texts(self, request: PredictRequest) -> list[str]:
         if (request.texts is None) == (request.architectures is None):
