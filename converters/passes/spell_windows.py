@@ -117,7 +117,7 @@ def _window(node: Node, at: Surroundings) -> _Window | None:
     pads = as_integers(node.attribute("pads")) or (0, 0) * len(before)
     window = _Window(kernel, strides, dilations, pads, before, after)
     if node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
-        missing = [
+        missing = [  # none where strides skip pixels, unlike in ONNX Runtime, see docs/limits.md
             max((windows - 1) * stride + reach - n, 0)
             for windows, stride, (n, _, _, reach) in zip(after, strides, window.axes(), strict=True)
         ]

@@ -66,6 +66,12 @@ SPELLINGS = ACTIVATIONS | {
         f'{NUMBERS} {WIDE} b = Pad <mode = "constant"> (x, p, zero)  '
         "y = AveragePool <kernel_shape = [3,3], count_include_pad = 1, ceil_mode = 1> (b)",
     ]),
+    "pool that skips pixels": ("(float[1,4,8,8] x) => (float[1,4,2,2] y)", [
+        "v1 = MaxPool <kernel_shape: ints = [2, 2], strides: ints = [4, 4]> (v0)"
+    ], [
+        "y = MaxPool <kernel_shape = [2,2], strides = [4,4]> (x)",
+        'y = MaxPool <kernel_shape = [2,2], strides = [4,4], auto_pad = "SAME_UPPER"> (x)',
+    ]),
     "pool": ("(float[1,4,6,6] x) => (float[1,4,3,3] y)", [
         "v1 = MaxPool <kernel_shape: ints = [2, 2], strides: ints = [2, 2]> (v0)"
     ], [
