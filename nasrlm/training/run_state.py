@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import remove_leftovers, replacing
+from nasrlm.named_spaces import file_and_class
 from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.config import TrainConfig
 
@@ -49,7 +50,8 @@ class RunIdentity:
     Attributes:
         config: without the keys in ``NOT_IDENTITY``.
         data: digest of the examples.
-        spaces: digest of the examples' spaces, by which rows are weighted and intervals calibrated.
+        spaces: digest of the examples' spaces, by which rows are weighted and intervals calibrated; without the paths
+            of users' own spaces, which depend on the working directory.
         initial: digests of the checkpoints that the run starts from.
     """
 
@@ -63,7 +65,7 @@ class RunIdentity:
         """Identify a run by its config and examples."""
         folders = [getattr(config, name) for name in BY_CONTENT]
         initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
-        spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
+        spaces = hashlib.sha256("\n".join(map(file_and_class, examples.spaces)).encode()).hexdigest()
         return cls(config.model_dump(mode="json", exclude=set(NOT_IDENTITY)), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
@@ -169,7 +171,13 @@ def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer |
 
 
 def _decisive(config: TrainConfig) -> dict[str, Any]:
-    """Return the values that must not change, with the model's as separate keys; for folders, whether there is one."""
+    """Return the values that must not change, with the model's as separate keys.
+
+    Of folders it tells whether there is one, of users' own spaces the file and the class.
+    """
     values = config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
+    values["space"] = config.space and file_and_class(config.space)
+    for name in ("encoder_steps", "space_weights"):
+        values[name] = {file_and_class(space): number for space, number in values[name].items()}
     model = {f"model.{key}": value for key, value in values.pop("model").items()}
     return values | model | {name: values[name] is not None for name in BY_CONTENT}

@@ -254,6 +254,16 @@ def test_checkpoints_to_begin_with_may_be_moved_but_not_changed(tmp_path: Path) 
         train(without, layer_examples(), progress=False)
 
 
+def test_a_run_on_an_own_space_is_resumed_from_another_working_directory(tmp_path: Path) -> None:
+    rows = layer_examples(40)
+    for path in ("own.py:Own", "../here/own.py:Own"):
+        run = config(tmp_path, epochs=1).model_copy(update={"space": path, "space_weights": {path: 2.0}})
+        assert train(run, replace(rows, spaces=np.full(len(rows), path)), progress=False).steps == 2
+    run = run.model_copy(update={"space_weights": {path: 3.0}})
+    with pytest.raises(ValueError, match=r'got one with space_weights {"own\.py:Own": 2\.0} instead of'):
+        train(run, replace(rows, spaces=np.full(len(rows), path)), progress=False)
+
+
 def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path) -> None:
     message = r"state\.pt: expected the state of this run, got one with "
     first, second = config(tmp_path / "first", epochs=1), config(tmp_path / "second", epochs=1)
