@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+import torch
 
 from nasrlm.arguments import check_kind
 from nasrlm.calibration import MIN_TEXTS, Calibration, fit_calibration, num_texts
@@ -65,7 +66,7 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
     """
     check_kind("train", config, TrainConfig)
     check_kind("train", examples, Examples)
-    with run_folder(config.out):
+    with run_folder(config.out), torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
         if config.encoder_steps:
             return _train_encoders(config, examples, progress)
         run = TrainingRun(config, examples, progress)
