@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
+
+from nasrlm.callers import warn_caller
 
 TEXT_SPACE = "text"  # the space of rows that name none
 
@@ -42,7 +43,7 @@ def checked_space(space: Any, known: Collection[str]) -> str:
                     f"space: expected {other}, got {name}, which the model does not know: predictions may be "
                     "unreliable. Use the known name."
                 )
-                warnings.warn(what, stacklevel=3)
+                warn_caller(what)
     return known_as(name, known)
 
 

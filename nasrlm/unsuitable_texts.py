@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
+from nasrlm.callers import warn_caller
 from nasrlm.named_spaces import known_as
 from nasrlm.text.network import has_executed_blocks
 from nasrlm.text.tokenizer import TextTokenizer
@@ -38,10 +38,10 @@ def notations(texts: Iterable[str], tokenizer: TextTokenizer) -> str:
 def warn_of_lost_operations(texts: Iterable[str], space: str, measured_spaces: Sequence[str]) -> None:
     """Warn of ``lost_operations``, if there are any."""
     if words := lost_operations(texts, space, measured_spaces):
-        warnings.warn(words, stacklevel=3)
+        warn_caller(words)
 
 
 def warn_of_notations(texts: Iterable[str], tokenizer: TextTokenizer) -> None:
     """Warn of ``notations``, if there are any."""
     if words := notations(texts, tokenizer):
-        warnings.warn(words, stacklevel=3)
+        warn_caller(words)

@@ -16,11 +16,11 @@ from converters import to_measured_text
 from converters.tables.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from nasrlm.objective import MAX_LABEL, Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, Spellings
 from spaces.registry import check_name, opened
-from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint, hard
 from studies.gate import Decision, Gate

@@ -5,7 +5,6 @@ N architectures, M objectives, G goals, C constraints.
 
 import math
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -15,6 +14,7 @@ import numpy as np
 
 from nasrlm.arguments import check_flag
 from nasrlm.arrays import BoolArray, FloatArray, complete_mask
+from nasrlm.callers import warn_caller
 from nasrlm.objective import Goal, Objective, to_losses
 
 
@@ -70,10 +70,9 @@ class Constraint:
             ) from None
         objective = Objective.parse(match[2])
         if objective.seems_fraction(bound):
-            warnings.warn(
+            warn_caller(
                 f"constraint: expected an accuracy in percent, 0 to 100, got {text.strip()!r}. "
-                f"If it is a fraction, write {100 * bound:g}.",
-                stacklevel=2,
+                f"If it is a fraction, write {100 * bound:g}."
             )
         return cls(objective.name, match[3] == "<=", bound, soft=match[1] is not None)
 

@@ -4,7 +4,6 @@ N architectures, M objectives, Q quantiles. Twin: an isomorphic architecture wit
 """
 
 import math
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -16,6 +15,7 @@ from converters.runtime import measure_latencies
 from converters.tables.counts import COUNTS, counts_by_name, named_counts
 from nasrlm.arguments import check_kind, checked_names
 from nasrlm.arrays import FloatArray, complete_mask
+from nasrlm.callers import warn_caller
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
@@ -250,7 +250,7 @@ class FunctionEvaluator(Generic[A]):
             values.append(self._results(notation))
             if not self._has_warned and (warning := self._fractions(values[-1], notation)):
                 self._has_warned = True
-                warnings.warn(warning, stacklevel=2)
+                warn_caller(warning)
         shape = (len(architectures), len(self.objectives), 1)
         return Prediction(self.objectives, (0.5,), np.array(values, dtype=np.float64).reshape(shape))
 

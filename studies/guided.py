@@ -3,7 +3,6 @@
 import functools
 import sys
 import time
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from tqdm import tqdm
 
 from converters.tables.counts import COUNTS
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
@@ -183,7 +183,7 @@ def _proposer(
     def next_batch(ledger: Ledger) -> list[Entry] | None:
         nonlocal attempts
         for told in learning.odd_units(ledger.answered):
-            warnings.warn(told, stacklevel=2)
+            warn_caller(told)
         left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
         if left <= 0 or ledger.barren_batches + attempts >= PATIENCE:
             return None

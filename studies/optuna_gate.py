@@ -14,9 +14,9 @@ from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import TypeVar
 
 from nasrlm.arguments import checked_whole
+from nasrlm.callers import warn_caller
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
-from studies.callers import warn_caller
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk, checked_guide
 from studies.history import median_first

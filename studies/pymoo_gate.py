@@ -17,11 +17,11 @@ from typing_extensions import TypeVar
 from converters.tables.counts import COUNTS, named_counts
 from nasrlm.arguments import check_kind, checked_whole
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
 from studies.advisor import IMPOSSIBLE, Advisor
-from studies.callers import warn_caller
 from studies.constraints import hard, violations
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk

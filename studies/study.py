@@ -1,6 +1,5 @@
 """Open and close a study, in the same way for every kind of search."""
 
-import warnings
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import TypeVar
 import pandas as pd
 
 from nasrlm.arguments import check_kind
+from nasrlm.callers import warn_caller
 from nasrlm.files import write_atomically
 from spaces import ArchitectureError, SearchSpace
 from spaces.registry import check_name
@@ -58,7 +58,7 @@ def open_study(
     check_name(space)
     searched = config.searched(space)
     for doubt in filter(None, (*(goal.doubt for goal in config.goals), network_doubt(searched))):
-        warnings.warn(doubt, stacklevel=1)  # further frames are contextlib's
+        warn_caller(doubt)
     check_met_together(config.constraints)
     if truth is not None:
         check_kind("truth", truth, TableEvaluator)
@@ -108,7 +108,7 @@ def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Contai
         )
     if len(keys) > config.trials:
         told = f"warm start: expected at most {config.trials} architectures, as many as trials, got {len(keys)}"
-        warnings.warn(f"{told}: not all of them are evaluated.", stacklevel=1)
+        warn_caller(f"{told}: not all of them are evaluated.")
 
 
 def _has_evaluated(out: Path) -> bool:

@@ -15,7 +15,6 @@ N texts, n labels, M known objectives, G points of a table.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,6 +32,7 @@ from nasrlm.adaptation.readout_fit import AveragedSum, Expected, LeftOut, Readou
 from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, one_a_text, places_of
 from nasrlm.arguments import check_flag
 from nasrlm.arrays import FloatArray, to_floats
+from nasrlm.callers import warn_caller
 from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
 from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.model.cost_sum import without
@@ -298,10 +298,9 @@ def _warn_of_texts_like_earlier(adapted: Checkpoint, objective: str, pool: Pool)
     of, chosen = adapted.model.readouts.choice(torch.from_numpy(pool.summaries).to(ids.device), ids)
     if (share := float((chosen < len(of) - 1).double().mean())) > LARGEST_SHARE_LIKE_EARLIER:
         advice = "Name their space in predictions too" if pool.space else "Give make_pool and predictions their space"
-        warnings.warn(
+        warn_caller(
             f"adapt: {100 * share:.0f} % of the texts are more like those from which {objective} was learned before. "
-            f"{advice}, or these are predicted from the earlier labels.",
-            stacklevel=3,
+            f"{advice}, or these are predicted from the earlier labels."
         )
 
 

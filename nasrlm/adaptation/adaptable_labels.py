@@ -5,7 +5,6 @@ N texts, n labels.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence, Sized
 
 import numpy as np
@@ -16,6 +15,7 @@ from nasrlm.adaptation.repeated_labels import one_a_text
 from nasrlm.adaptation.stray_labels import groups_of_labels, stray_labels
 from nasrlm.arguments import has_order, items_of
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from nasrlm.objective import MAX_LABEL, Objective
 
 MOST_LABELS = 8000  # these take four gigabytes and minutes; the time grows with the cube of their number
@@ -75,32 +75,28 @@ def check_sizes(objective: str, labels: FloatArray, fewest: int | None = None) -
 def warn_of_labels(objective: str, labels: FloatArray) -> None:
     """Warn if labels are all equal, accuracies look like fractions, or costs are 0 or seem to be in two units."""
     if labels.min() == labels.max():
-        warnings.warn(
+        warn_caller(
             f"adapt: expected labels of {objective} that differ, got {len(labels):,} times {labels[0]:g}: no ranking "
-            "can be learned.",
-            stacklevel=3,
+            "can be learned."
         )
     wanted = Objective.parse(objective)
     if wanted.seems_fraction(largest := labels.max()):
-        warnings.warn(
+        warn_caller(
             f"{SEEM_FRACTIONS} as labels of {objective}, got none above {largest:g}. If they are fractions, multiply "
-            "them by 100.",
-            stacklevel=3,
+            "them by 100."
         )
     if wanted.is_accuracy:
         return
     if labels.min() == 0 < labels.max():
-        warnings.warn(
+        warn_caller(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
-            "be learned from them, and other values are predicted less accurately. Leave out failed measurements.",
-            stacklevel=3,
+            "be learned from them, and other values are predicted less accurately. Leave out failed measurements."
         )
     if groups := groups_of_labels(labels):
         (few, below), (more, above) = groups
-        warnings.warn(
+        warn_caller(
             f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
-            f"{above:.4g}, with none between. They are learned unchanged.",
-            stacklevel=3,
+            f"{above:.4g}, with none between. They are learned unchanged."
         )
 
 
@@ -119,10 +115,9 @@ def warn_of_strays(
     strays = stray_labels(pool, objective, rows, labels)
     for place, expected in strays.items():
         name = f"text {rows[place]}" if listed is None else listed[rows[place]]
-        warnings.warn(
+        warn_caller(
             f"adapt: expected about {expected:.4g} for {objective} of {name}, given the other labels, got "
-            f"{labels[place]:.4g}. It is {what}.",
-            stacklevel=3,
+            f"{labels[place]:.4g}. It is {what}."
         )
     return rows[list(strays)]
 

@@ -8,13 +8,14 @@ T tokens of a number, V vocabulary.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from nasrlm.callers import warn_caller
 
 NEGATIVE, ZERO, POSITIVE = 0, 1, 2
 NUM_SIGNS = 3
@@ -95,20 +96,18 @@ class NumberCode:
             )
         saturated = np.abs(values) > self.largest
         if saturated.any():
-            warnings.warn(
+            warn_caller(
                 f"NumberCode: {values[saturated][0]} is beyond ±{self.largest} and saturates. "
-                "Raise max_exponent, or use another unit.",
-                stacklevel=2,
+                "Raise max_exponent, or use another unit."
             )
         magnitude = np.minimum(np.abs(values), self.largest)
         exponent, mantissa = self._round(magnitude)
         zero = mantissa == 0
         vanished = zero & (values != 0)
         if vanished.any():
-            warnings.warn(
+            warn_caller(
                 f"NumberCode: {values[vanished][0]} is nearer to 0 than to 1e{self.min_exponent} and becomes 0. "
-                "Lower min_exponent, or use another unit.",
-                stacklevel=2,
+                "Lower min_exponent, or use another unit."
             )
         ids = np.empty((len(values), self.length), dtype=np.int64)
         ids[:, 0] = np.where(zero, ZERO, np.where(values < 0, NEGATIVE, POSITIVE))

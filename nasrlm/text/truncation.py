@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from nasrlm.callers import warn_caller
 
 Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
@@ -29,11 +30,10 @@ class TokenLimit:
     def cut(self, token_ids: Sequence[list[int]]) -> list[list[int]]:
         """Return the ids that are kept of each text; warns how many texts were truncated."""
         if num_longer := self.num_longer(token_ids):
-            warnings.warn(
+            warn_caller(
                 f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; only "
                 f"{self.keep.replace('_', ' ')} is read, according to the model's `truncation`.",
                 CutTextWarning,
-                stacklevel=3,
             )
         return [self._kept(ids) if len(ids) > self.max_tokens else ids for ids in token_ids]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import compress
 
 import numpy as np
 
+from nasrlm.callers import warn_caller
 from nasrlm.examples import Examples
 from nasrlm.objective import decoding_order
 from nasrlm.training.config import TrainConfig
@@ -26,10 +26,7 @@ def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ..
     if not set(names) & set(labelled):
         raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
     if not config.objectives and (idle := [name for name in examples.objectives if name not in labelled]):
-        warnings.warn(
-            f"train: expected train rows with labels of {', '.join(idle)}, got none: they are not learned.",
-            stacklevel=2,
-        )
+        warn_caller(f"train: expected train rows with labels of {', '.join(idle)}, got none: they are not learned.")
     if missing := [name for name in names if name not in labelled]:
         raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
     check_names("monitor", config.monitor, names)

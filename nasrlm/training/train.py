@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,6 +13,7 @@ import torch
 
 from nasrlm.arguments import check_kind
 from nasrlm.calibration import MIN_TEXTS, Calibration, fit_calibration, num_texts
+from nasrlm.callers import warn_caller
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.checkpoints.folder import UNTITLED
 from nasrlm.examples import Examples
@@ -151,11 +151,11 @@ def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
         return
     if not len(run.valid_rows):
         what = f"no row{of_space} of split valid has a label"
-        warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
+        warn_caller(f"{what}: the last weights are kept, intervals are not calibrated.")
     elif not _can_be_judged(run.valid_rows.labelled(run.monitored)):
         of_which = f" of {', '.join(run.config.monitor)}" if run.config.monitor else ""
         what = f"no two rows{of_space} of split valid have different labels{of_which}"
-        warnings.warn(f"{what}: the last weights are kept.", stacklevel=3)
+        warn_caller(f"{what}: the last weights are kept.")
 
 
 def _can_be_judged(rows: Examples) -> bool:

@@ -17,6 +17,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from nasrlm.callers import warn_caller
 from nasrlm.files import UnwritableError, file_digest
 from studies.config import SearchConfig, without_password
 from studies.folder import DIGESTS, HOW_TO_RESUME, MAY_CHANGE, UNRECORDED_EVALUATOR, StudyError, check_same_digests
@@ -162,18 +163,16 @@ def _warn_of_other_studies(
     These have the same seed, or differ only in the seed and are running now.
     """
     if same_seed := [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]:
-        warnings.warn(
+        warn_caller(
             f"{begins} starts next to {', '.join(same_seed)}, which has other settings. Workers of one study need the "
-            "same goals, constraints, evaluator and options.",
-            stacklevel=3,
+            "same goals, constraints, evaluator and options."
         )
     seeds = [int(seed) for other in there if (seed := other.rsplit("-", 2)[-2]).isdecimal()]
     alike = {study_name(replace(config, seed=seed)) for seed in seeds if seed != config.seed}
     if running := [other for other in there if other in alike and _is_running(storage, other)]:
-        warnings.warn(
+        warn_caller(
             f"{begins} starts next to {', '.join(running)}, which has running trials. To join it, a worker needs its "
-            "seed.",
-            stacklevel=3,
+            "seed."
         )
 
 

@@ -1,6 +1,5 @@
 """The surrogate of a search, which learns again as results come in."""
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,6 +7,7 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from converters.tables.counts import COUNTS
+from nasrlm.callers import warn_caller
 from spaces import SearchSpace, Spellings
 from studies.gate import Decision, Gate
 from studies.ledger import Entry, Ledger
@@ -112,10 +112,9 @@ class LearningModel(Generic[A]):
             first = first_of.setdefault(self.to_text(self._space.parse(entry.architecture)), entry)
             if first is not entry:
                 self._has_warned_of_twins = True
-                warnings.warn(
+                warn_caller(
                     f"{self._space.name}: expected one architecture_key per network, got {first.key} and {entry.key}. "
-                    "Unless they are trained differently, leave the difference out of architecture_key.",
-                    stacklevel=2,
+                    "Unless they are trained differently, leave the difference out of architecture_key."
                 )
                 return
 

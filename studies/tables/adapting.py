@@ -23,6 +23,7 @@ from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS, chec
 from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.adaptation.repeated_labels import mean_labels, places_of
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from nasrlm.checkpoints.card_steps import adapt_step
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples, row_spaces
@@ -127,18 +128,16 @@ def _warn_of_known(checkpoint: Checkpoint, config: AdaptConfig, spaces: Sequence
     if again := [name for name in known if not (config.beside and name in adapted)]:
         keep = " Give the earlier tables too, or keep what other spaces taught (`--beside`, beside=True)."
         advice = keep if adapted else ""
-        warnings.warn(
+        warn_caller(
             f"adapt: {', '.join(again)}: already known; the new checkpoint predicts from these labels alone, in every "
-            f"space.{advice}",
-            stacklevel=3,
+            f"space.{advice}"
         )
     for name in adapted if config.beside else ():
         taught = checkpoint.taught_spaces(name)
         if here := [space for space in spaces if known_as(space, taught) in taught]:
-            warnings.warn(
+            warn_caller(
                 f"adapt: {name}: already learned from networks of {', '.join(here)}; the new checkpoint predicts these "
-                "from the new labels alone. Give the earlier tables too.",
-                stacklevel=3,
+                "from the new labels alone. Give the earlier tables too."
             )
 
 
@@ -239,11 +238,10 @@ def _warn_of_spaces_left_out(frame: pd.DataFrame, labelled: NDArray[np.bool_], n
     """Warn of spaces that have labels, but of which no row is among the (rows,) flags of those with all labels."""
     spaces, has_any = row_spaces(frame), frame[list(names)].notna().any(axis=1)
     if left_out := sorted(set(spaces[has_any]) - set(spaces[labelled])):
-        warnings.warn(
+        warn_caller(
             f"adapt: {', '.join(left_out)}: not learned, because no network has labels of {' and '.join(names)}. Learn "
             "objectives with labels in different rows one after another, or use all labels (`--samples all`, "
-            "samples=None).",
-            stacklevel=4,
+            "samples=None)."
         )
 
 
@@ -273,10 +271,9 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the first row of each network, with the means of the network's labels."""
     rows, labels = mean_labels(_networks(frame), frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
     if len(rows) < len(frame):
-        warnings.warn(
+        warn_caller(
             f"adapt: {len(frame) - len(rows):,} rows repeat networks of other rows: the mean of each network's labels "
-            "is used.",
-            stacklevel=4,
+            "is used."
         )
     return frame.iloc[rows].assign(**dict(zip(names, labels.T, strict=True)))
 

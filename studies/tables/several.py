@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from converters.tables.counts import COUNTS
+from nasrlm.callers import warn_caller
 from spaces.registry import full_name
 from spaces.shown import cut, first_lines
 from studies.tables.files import label_columns
@@ -48,10 +48,9 @@ def _warn_of_other_labels(frames: Sequence[pd.DataFrame], tables: Sequence[Path]
     for frame, table in zip(frames, tables, strict=True):
         others = [name for name in label_columns(frame) if "@" in name and name not in COUNTS]
         if others and not any(name in frame for name in objectives):
-            warnings.warn(
+            warn_caller(
                 f"{table}: expected a column {' or '.join(objectives)}, got labels {cut(', '.join(others))}. Its "
-                "networks are read without labels.",
-                stacklevel=4,
+                "networks are read without labels."
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from nasrlm.adaptation.graph_network_fit import FittedGraphs
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.label_scales import NormalScores
 from nasrlm.arrays import FloatArray
+from nasrlm.callers import warn_caller
 from nasrlm.model.graph_network import Operators
 from nasrlm.objective import Objective
 from spaces import SearchSpace, get_space
@@ -70,10 +70,9 @@ def teach(config: TeachConfig, progress: bool = False) -> tuple[pd.DataFrame, di
 def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Iterable[Any], path: Path) -> None:
     keys = {space.architecture_key(architecture) for architecture in judged}
     if keys and (again := sum(space.architecture_key(architecture) in keys for architecture in drawn)):
-        warnings.warn(
+        warn_caller(
             f"{path}: {again:,} of {len(drawn):,} networks drawn are in its splits valid and test: a model that also "
-            "learns from them is overconfident on these splits. Use another seed to draw others.",
-            stacklevel=3,
+            "learns from them is overconfident on these splits. Use another seed to draw others."
         )
 
 
