@@ -35,11 +35,15 @@ class CellGraph:
     edges: tuple[tuple[int, int, str], ...]
 
     def curve(self, edge: int) -> FloatArray:
-        """Return the (POINTS, 2) curve of an edge; nodes are in a row, edges from even nodes above, others below."""
+        """Return the (POINTS, 2) curve of an edge; nodes are in a row, edges from even nodes above, others below.
+
+        A second edge between the same nodes is on the other side of the first.
+        """
         source, target, _ = self.edges[edge]
-        side = 1 if source % 2 == 0 else -1
+        before = [ends for *ends, _ in self.edges[:edge]].count([source, target])
+        side = 1 if (source + before) % 2 == 0 else -1
         t = np.linspace(0, 1, POINTS)
-        height = side * BEND * (target - source - 1) * 4 * t * (1 - t)
+        height = side * BEND * (target - source - 1 + before) * 4 * t * (1 - t)
         return np.stack([source + (target - source) * t, height], axis=1)
 
 

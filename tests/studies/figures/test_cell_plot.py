@@ -7,7 +7,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from spaces import get_space
-from studies.figures.cell_graph import cell_graphs
+from studies.figures.cell_graph import CellGraph, cell_graphs
 from studies.figures.cells import cells_figure, interactive_cells
 
 
@@ -92,3 +92,10 @@ def test_a_number_stays_beside_its_name() -> None:
     searched = get_space("mnasnet")
     (graph,) = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
     assert all(line.split(",")[0].count("\xa0") == 1 for node in graph.nodes[1:-1] for line in node.split("\n"))
+
+
+@pytest.mark.parametrize("target", [1, 2])
+def test_two_edges_between_the_same_nodes_are_apart(target: int) -> None:
+    graph = CellGraph("", ("k-2", "k-1", "2"), ((0, target, "max_pool_3x3"), (0, target, "sep_conv_3x3")))
+    first, second = (graph.curve(edge)[:, 1] for edge in range(2))
+    assert np.abs(first - second).max() > 0.2
