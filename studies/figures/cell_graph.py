@@ -11,8 +11,12 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from spaces.cells import Cell as TwoInputCell
 from spaces.cells import CellNetwork
+from spaces.inception import InceptionNetwork
+from spaces.inception_blocks import BlockPath as InceptionBlocks
 from spaces.nasbench101 import Module
 from spaces.nasbench201 import EDGES, Cell
+from spaces.two_path import TwoPathNetwork
+from spaces.two_path_blocks import BlockPath as TwoPathBlocks
 
 BEND = 0.32  # height of an edge for each node that it passes
 POINTS = 41  # of an edge's curve; odd, so that one is the middle
@@ -48,7 +52,7 @@ class CellGraph:
 
 
 def cell_graphs(space: SearchSpace[Hashable], notation: str) -> list[CellGraph]:
-    """Return the cells of an architecture; in a space without cells, one graph of its parts in sequence."""
+    """Return the cells of an architecture; in a space without cells, one graph of its parts as they are connected."""
     architecture = space.parse(notation)
     if isinstance(architecture, Cell):
         edges = zip(EDGES, architecture.operations, strict=True)
@@ -59,8 +63,43 @@ def cell_graphs(space: SearchSpace[Hashable], notation: str) -> list[CellGraph]:
         return [CellGraph("", ("input", *architecture.operations, "output"), plain)]
     if isinstance(architecture, CellNetwork):
         return [_two_input("normal", architecture.normal), _two_input("reduction", architecture.reduce)]
-    parts = ("input", *map(_in_lines, _parts(notation)), "output")
-    return [CellGraph("", parts, tuple((node, node + 1, "") for node in range(len(parts) - 1)))]
+    if isinstance(architecture, TwoPathNetwork):
+        return [_joined([([_blocks(path) for path in architecture.paths], "output")])]
+    if isinstance(architecture, InceptionNetwork):
+        stages = [([[_words_of_path(path)] for path in s.paths], f"{s.num_blocks} times") for s in architecture.stages]
+        return [_joined([*stages, ([[]], "output")])]
+    return [_joined([([_parts(notation)], "output")])]
+
+
+def _joined(stages: Sequence[tuple[Sequence[Sequence[str]], str]]) -> CellGraph:
+    """Return the graph of stages: parallel paths of parts, and the node at which they end."""
+    nodes, edges = ["input"], []
+    for paths, end in stages:
+        start, lasts = len(nodes) - 1, []
+        for path in paths:
+            last = start
+            for part in path:
+                edges.append((last, len(nodes), ""))
+                last = len(nodes)
+                nodes.append(_in_lines(part))
+            lasts.append(last)
+        edges += [(last, len(nodes), "") for last in lasts]
+        nodes.append(end)
+    return CellGraph("", tuple(nodes), tuple(edges))
+
+
+def _blocks(path: TwoPathBlocks) -> list[str]:
+    strides = [", stride\xa02" if block in path.reductions else "" for block in range(len(path.blocks))]
+    return [_names(block) + stride for block, stride in zip(path.blocks, strides, strict=True)]
+
+
+def _words_of_path(path: InceptionBlocks) -> str:
+    return f"{_names(path.operations)}, {path.internal}\xa0to\xa0{path.out}"
+
+
+def _names(operations: Sequence[str]) -> str:
+    """Return operations with spaces where a line may break: the longest names are wider than a node."""
+    return " ".join(name.replace("_", " ").replace("-", " ", 1) for name in operations)
 
 
 def _two_input(title: str, cell: TwoInputCell) -> CellGraph:

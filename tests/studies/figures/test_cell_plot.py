@@ -99,3 +99,28 @@ def test_two_edges_between_the_same_nodes_are_apart(target: int) -> None:
     graph = CellGraph("", ("k-2", "k-1", "2"), ((0, target, "max_pool_3x3"), (0, target, "sep_conv_3x3")))
     first, second = (graph.curve(edge)[:, 1] for edge in range(2))
     assert np.abs(first - second).max() > 0.2
+
+
+@pytest.mark.parametrize("space", ["two_path", "inception"])
+def test_nothing_is_cut_off_that_is_written_on_parallel_paths(space: str) -> None:
+    searched, rng = get_space(space), np.random.default_rng(0)
+    graphs = [graph for _ in range(100) for graph in cell_graphs(searched, searched.format(searched.sample(rng)))]
+    assert not [node for graph in graphs for node in graph.nodes if "…" in node]
+
+
+def test_two_paths_are_drawn_beside_each_other() -> None:
+    path = '[{"op_names": ["conv3x3"], "op_types": ["conv"]}, {"op_names": ["conv5x5"], "op_types": ["conv"]}]'
+    reductions = '"path1_reduce_inds": [0, 1], "path2_reduce_inds": [0, 1]'
+    (graph,) = cell_graphs(get_space("two_path"), f'{{"path1": {path}, "path2": {path}, {reductions}}}')
+    blocks = ("conv3x3,\nstride\xa02", "conv5x5,\nstride\xa02")
+    assert graph.nodes == ("input", *blocks, *blocks, "output")
+    assert [edge[:2] for edge in graph.edges] == [(0, 1), (1, 2), (0, 3), (3, 4), (2, 5), (4, 5)]
+
+
+def test_stages_of_parallel_paths_end_at_a_node() -> None:
+    searched = get_space("inception")
+    network = searched.sample(np.random.default_rng(0))
+    (graph,) = cell_graphs(searched, searched.format(network))
+    ends = [node for node, name in enumerate(graph.nodes) if name.endswith(" times")]
+    assert [graph.nodes[end] for end in ends] == [f"{stage.num_blocks} times" for stage in network.stages]
+    assert [[edge[1] for edge in graph.edges].count(end) for end in ends] == [len(s.paths) for s in network.stages]
