@@ -258,8 +258,7 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout, spac
     state = stacked(readouts) | {"objectives": torch.tensor([names.index(name) for name in of_each])}
     weights |= {f"readouts.{name}": x for name, x in state.items()}
     config = replace(old.config, **sizes_of(state))
-    with torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
-        model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
+    model = RegressionLanguageModel.to_fill(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)
     if checkpoint.weight_bits == 16:
         round_weights(model)

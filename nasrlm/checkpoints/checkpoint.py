@@ -287,8 +287,7 @@ class Checkpoint:
         if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
             raise ValueError("readouts of an earlier version; adapt again")
         spaces = readout_spaces_of_json(config.get("readout_spaces", [""] * sizes.num_readouts), sizes.num_readouts)
-        with torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
-            model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
+        model = RegressionLanguageModel.to_fill(sizes, tokenizer.vocabulary_size, len(objectives), code)
         limited = tokenizer.limited(sizes.token_limit)
         untrained = cls(model, limited, objectives, calibration, card, by_space)
         return replace(untrained, sums=sums, sums_by_space=sums_by_space, readout_spaces=spaces)

@@ -41,6 +41,14 @@ class RegressionLanguageModel(nn.Module):
         self.decoder: Decoder | PointDecoder = kind(config, num_objectives, code)
         self.readouts = Readouts(config, self.summary_width) if config.num_readouts else None
 
+    @classmethod
+    def to_fill(
+        cls, config: ModelConfig, vocabulary_size: int, num_objectives: int, code: NumberCode
+    ) -> RegressionLanguageModel:
+        """Make a model whose weights will all be loaded; torch's random state stays as the user's program has it."""
+        with torch.random.fork_rng(devices=[]):
+            return cls(config, vocabulary_size, num_objectives, code)
+
     @property
     def summary_width(self) -> int:
         """Length of a text's summary, see ``Encoded.summaries``."""
