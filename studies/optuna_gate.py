@@ -25,7 +25,6 @@ from studies.optuna_trials import (
     AFTER_ALL,
     ARCHITECTURE,
     PREDICTED,
-    architecture_of,
     check_names,
     directions,
     gene_distributions,
@@ -319,7 +318,7 @@ class ParetoGate(Generic[A]):
                 f"nevertheless, mark it there: trial.set_user_attr({AFTER_ALL!r}, True).",
             )
         new = [trial for trial in unseen if has_results(trial)]
-        if is_first and (unnamed := sum(architecture_of(trial, self.space) is None for trial in new)):
+        if is_first and (unnamed := sum(self._trials.entry(trial) is None for trial in new)):
             warn_caller(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate uses their values; the model does not learn from them, and may propose "
