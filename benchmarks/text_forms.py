@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nasrlm.text.bodies import Body
+from nasrlm.text.inlining import NumberedBody
 from nasrlm.text.network import read_network
 from nasrlm.text.tokenizer import TextTokenizer
 
@@ -43,25 +43,28 @@ def reordered(onnx_text: str, rng: np.random.Generator) -> str:
     return _SUM.sub(shuffled, onnx_text)
 
 
-def _bodies(onnx_text: str) -> list[Body]:
+def _bodies(onnx_text: str) -> Sequence[NumberedBody]:
     network = read_network(onnx_text)
     assert network is not None, f"expected canonical ONNX text, got {onnx_text[:40]!r}"
-    return [called.body for called in network.bodies]
+    return network.bodies
 
 
 def _written(bodies: Iterator[Iterator[str]]) -> str:
     return "\n".join(row for body in bodies for row in body) + "\n"
 
 
-def _named(body: Body) -> Iterator[str]:
-    yield f"{body.header} {' '.join(body.inputs)} to {' '.join(body.outputs)}"
-    for line in body.lines:
-        yield f"{' '.join(line.outputs)} {line.operator} {' '.join(line.inputs)}"
+def _named(body: NumberedBody) -> Iterator[str]:
+    names = [f"v{number}" for number in range(len(body.inputs), len(body.inputs) + sum(body.num_outputs))]
+    named = [*names, *reversed(body.inputs)]  # so that -1 is the first input
+    yield f"{body.header} {' '.join(body.inputs)} to {' '.join(named[x] for x in body.outputs)}"
+    made = iter(names)
+    for operator, count, operands in zip(body.operators, body.num_outputs, body.operands, strict=True):
+        outputs = [next(made) for _ in range(count)]
+        yield f"{' '.join(outputs)} {operator.spelled} {' '.join(named[x] for x in operands)}"
 
 
-def _by_distance(body: Body) -> Iterator[str]:
+def _by_distance(body: NumberedBody) -> Iterator[str]:
     yield body.header
-    made = dict.fromkeys(body.inputs, 0)
-    for row, line in enumerate(body.lines, start=1):
-        yield " ".join([line.operator, *(f"@{row - made[x]}" for x in line.inputs)])
-        made |= dict.fromkeys(line.outputs, row)
+    made = [row for row, count in enumerate(body.num_outputs, start=1) for _ in range(count)]
+    for row, (operator, operands) in enumerate(zip(body.operators, body.operands, strict=True), start=1):
+        yield " ".join([operator.spelled, *(f"@{row - (made[x] if x >= 0 else 0)}" for x in operands)])

@@ -64,8 +64,8 @@ class Operators:
     @classmethod
     def of_text(cls, text: str) -> Operators:
         """Read the operators of a text; only input and output if it is not canonical ONNX. Cost: some milliseconds."""
-        bodies = read_written_out(text)
-        return cls.of(OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS)
+        graphs = read_written_out(text)
+        return cls.of(graphs[0] if graphs else NO_OPERATORS)
 
 
 class Batch(NamedTuple):

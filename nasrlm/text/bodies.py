@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nasrlm.text.operators import Operator, OtherTextError, operator_of
 from nasrlm.text.remembered import remembered
 
 START = "<\n   ir_version: "
-CALL = "block."
 
 # All of these take linear time on any text, since a server reads texts from anybody.
 _GRAPH = re.compile(r"network \((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\) \{")
@@ -17,48 +17,16 @@ _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>[^()]*)\) => \((
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>[^()]*)\)")
 _PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
-_REFERENCE = re.compile(r"@(a\d+)")
-_ARGUMENT = re.compile(r"(a\d+)=(\[[^\[\]]*\]|[^,]+)")
+_EXECUTED = re.compile(r"E\d+")
 _TYPED = re.compile(r"(?:^|(?<=, ))([^\s,\[]+\[[^\[\]]*\]) (\S+?)(?:, |$)")
-
-Arguments = tuple[tuple[str, str], ...]  # pairs of parameter and value of a call
-
-
-class OtherTextError(ValueError):
-    """Text that is not in canonical form."""
 
 
 class Line(NamedTuple):
-    """A node; ``attributes`` have the form ``name=value,…``, in functions with references ``@a0`` to parameters."""
+    """A node: an operator with the names of the values that it produces and reads."""
 
     outputs: Sequence[str]
-    op_type: str
-    attributes: str
+    operator: Operator
     inputs: Sequence[str]
-
-    @property
-    def operator(self) -> str:
-        """Its operator type and attributes."""
-        return f"{self.op_type} {self.attributes}".rstrip()
-
-    @property
-    def callee(self) -> str:
-        """The name of the block it calls; "" if it is no call."""
-        return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
-
-    def arguments(self) -> Arguments:
-        """Read the arguments of a call from its attributes.
-
-        Raises:
-            OtherTextError: they have another form.
-        """
-        return _arguments(self.attributes)
-
-    def with_values(self, given: Arguments) -> Line:
-        """Replace references to these parameters by their values; other references stay."""
-        if "@" not in self.attributes:
-            return self
-        return Line(self.outputs, self.op_type, _with_values(self.attributes, given), self.inputs)
 
 
 class Body(NamedTuple):
@@ -68,6 +36,11 @@ class Body(NamedTuple):
     inputs: Sequence[str]
     outputs: Sequence[str]
     lines: Sequence[Line]
+
+
+def is_executed(header: str) -> bool:
+    """Return whether a header is that of an executed block."""
+    return _EXECUTED.fullmatch(header) is not None
 
 
 def read_bodies(text: str) -> Iterator[Body]:
@@ -110,21 +83,7 @@ def _line(row: str) -> Line:
     if match is None:
         raise OtherTextError
     attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
-    return Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
-
-
-@remembered
-def _arguments(attributes: str) -> Arguments:
-    arguments = dict(_ARGUMENT.findall(attributes))
-    if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
-        raise OtherTextError
-    return tuple(arguments.items())
-
-
-@remembered
-def _with_values(attributes: str, given: Arguments) -> str:
-    values = dict(given)
-    return _REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes)
+    return Line(_names(match["outputs"]), operator_of(attributes, match["op_type"]), _names(match["inputs"]))
 
 
 def _names(listed: str) -> tuple[str, ...]:

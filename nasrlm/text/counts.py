@@ -16,23 +16,22 @@ N texts, C counts, F names of operators.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement
-from math import exp, log, log1p, prod
+from math import exp, log, log1p
 from operator import mul
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
-from nasrlm.text.bodies import Body, Line
-from nasrlm.text.network import AS_EXECUTED, CalledBody, read_written_out
-from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph, operator_label
+from nasrlm.text.network import AS_EXECUTED, read_written_out
+from nasrlm.text.operator_graph import BodyGraph, OperatorGraph
+from nasrlm.text.operators import LARGEST, Operator
 from nasrlm.text.remembered import remembered
-from nasrlm.text.row_counts import LARGEST, num_pixels, times_smaller
 
 NUM_STRUCTURES = 1024  # columns of walks and neighbours; 512 rank as well, with 256 τ is up to 0.01 lower
 NUM_ROWS = 512  # columns of rows
@@ -47,7 +46,6 @@ NUM_TOTALS = 2 * NUM_PLACES + NUM_SIZES  # last columns: summed over all bodies 
 AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLACES)  # columns of operators by place
 LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
 MOST_WALKS = 2_000  # different walks of a body, five times what any space has; counting more could take hours
-_WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 
 Counts = Counter[str]
 
@@ -61,7 +59,7 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
     """
     counts = np.zeros((len(texts), NUM_COUNTS))
     for row, text in zip(counts, texts, strict=True):
-        row[:] = _log_counts(*_read(text))
+        row[:] = _log_counts(read_written_out(text))
     return counts
 
 
@@ -69,8 +67,8 @@ def counts_and_sizes(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Return the (N, C) ``text_counts`` and the (N, 3) ``log_sizes``, with each text read once."""
     counts, sizes = np.zeros((len(texts), NUM_COUNTS)), np.zeros((len(texts), NUM_LOG_SIZES))
     for row, text in enumerate(texts):
-        bodies, graph = _read(text)
-        counts[row], sizes[row] = _log_counts(bodies, graph), _log_sizes(bodies, graph)
+        graphs = read_written_out(text)
+        counts[row], sizes[row] = _log_counts(graphs), _log_sizes(graphs)
     return counts, sizes
 
 
@@ -83,10 +81,10 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     counted: list[Counts] = [Counter() for _ in texts]
     sizes = np.zeros((len(texts), NUM_LOG_SIZES))
     for row, text in enumerate(texts):
-        bodies, graph = _read(text)
-        for called in bodies:
-            counted[row].update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
-        sizes[row] = _log_sizes(bodies, graph)
+        graphs = read_written_out(text)
+        for graph in graphs:
+            counted[row].update(f"{_kind(graph)}{operator.label}" for operator in graph.operators)
+        sizes[row] = _log_sizes(graphs)
     names = sorted({name for counts in counted for name in counts})
     return np.log1p([[float(counts[name]) for name in names] for counts in counted]), sizes
 
@@ -95,11 +93,11 @@ def log_sizes(texts: Sequence[str]) -> FloatArray:
     """Return the (N, 3) logarithms of ``layer_sizes``; 0 for text that is not canonical ONNX."""
     sizes = np.zeros((len(texts), NUM_LOG_SIZES))
     for row, text in zip(sizes, texts, strict=True):
-        row[:] = _log_sizes(*_read(text))
+        row[:] = _log_sizes(read_written_out(text))
     return sizes
 
 
-def layer_sizes(body: Body, graph: OperatorGraph) -> tuple[float, float, float]:
+def layer_sizes(graph: BodyGraph) -> tuple[float, float, float]:
     """Estimate a network's multiply-accumulates and activations, and count its operators, without executed blocks.
 
     Activations are the values in the outputs of all operators, whose sizes follow from strides and global pools alone,
@@ -109,83 +107,74 @@ def layer_sizes(body: Body, graph: OperatorGraph) -> tuple[float, float, float]:
     A100 in MnasNet at a τ of 0.95 instead of 0.87, and multiply-accumulates at 0.66.
     """
     macs, activations = 0.0, 0.0
-    pixels, channels = [num_pixels(body)], [1.0]  # of the input, then of each operator's output
-    for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
+    pixels, channels = [graph.num_pixels], [1.0]  # of the input, then of each operator's output
+    for operator, sources in zip(graph.operators, graph.sources[1:-1], strict=True):
         before = max((pixels[source] for source in sources), default=1.0)
-        after = 1.0 if "Global" in line.op_type else before / times_smaller(line, 1.0) ** 2
+        after = 1.0 if "Global" in operator.op_type else before / operator.times_smaller(1.0) ** 2
         pixels.append(min(max(after, 1.0), LARGEST))
-        channels.append(_num_channels(line, [channels[source] for source in sources]))
-        macs += pixels[-1] * _num_weights(line.attributes)
+        channels.append(_num_channels(operator, [channels[source] for source in sources]))
+        macs += pixels[-1] * operator.num_weights
         activations += pixels[-1] * channels[-1]
-    return min(macs, LARGEST), min(activations, LARGEST), len(body.lines)
+    return min(macs, LARGEST), min(activations, LARGEST), len(graph.operators)
 
 
-def _num_channels(line: Line, before: Sequence[float]) -> float:
-    """Return the number of channels of a line's output, given those of its inputs."""
-    if weighted := _WEIGHT.search(line.attributes):
-        return min(float((weighted[1] or weighted[2]).split(",")[0]), LARGEST)
-    return min(sum(before) if line.op_type == "Concat" else max(before, default=1.0), LARGEST)
+def _num_channels(operator: Operator, before: Sequence[float]) -> float:
+    """Return the number of channels of an operator's output, given those of its inputs."""
+    if operator.num_filters is not None:
+        return operator.num_filters
+    return min(sum(before) if operator.op_type == "Concat" else max(before, default=1.0), LARGEST)
 
 
-def _read(text: str) -> tuple[Sequence[CalledBody], OperatorGraph]:
-    """Return the bodies of a text, none if it is not canonical ONNX, and the operators of the first one."""
-    bodies = read_written_out(text)
-    return bodies, OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS
-
-
-def _log_counts(bodies: Sequence[CalledBody], graph: OperatorGraph) -> FloatArray:
-    """Return the (C,) logarithms of counts of all bodies."""
+def _log_counts(graphs: Sequence[BodyGraph]) -> FloatArray:
+    """Return the (C,) logarithms of counts of all bodies of a text."""
     counts = np.zeros(NUM_COUNTS)
-    if bodies:
-        counts += _counts(bodies[0], graph)
-    for called in bodies[1:]:
-        counts += _counts_of_other(called)
+    for graph in graphs[:1]:
+        counts += _counts(graph)
+    for graph in graphs[1:]:
+        counts += _counts_again(graph)
     counts[-NUM_TOTALS:] = np.log1p(counts[-NUM_TOTALS:])
     return counts
 
 
-def _log_sizes(bodies: Sequence[CalledBody], graph: OperatorGraph) -> FloatArray:
+def _log_sizes(graphs: Sequence[BodyGraph]) -> FloatArray:
     """Return the (3,) logarithms of ``layer_sizes``."""
-    return np.log1p(layer_sizes(bodies[0].body, graph) if bodies else np.zeros(NUM_LOG_SIZES))
+    return np.log1p(layer_sizes(graphs[0]) if graphs else np.zeros(NUM_LOG_SIZES))
 
 
-def _kind(called: CalledBody) -> str:
-    return AS_EXECUTED if called.is_executed else ""
+def _kind(graph: BodyGraph) -> str:
+    return AS_EXECUTED if graph.is_executed else ""
 
 
-@lru_cache(maxsize=1024)  # a space's texts share most blocks
-def _counts_of_other(called: CalledBody) -> FloatArray:
-    return _counts(called, OperatorGraph.of(called.body))
-
-
-def _counts(called: CalledBody, graph: OperatorGraph) -> FloatArray:
+def _counts(graph: BodyGraph) -> FloatArray:
     """Count a body: (C,), of which the last ``NUM_TOTALS`` are not yet logarithms."""
-    body, kind = called.body, _kind(called)
-    structures, rows, weights = [0.0] * NUM_STRUCTURES, [0.0] * NUM_ROWS, [0.0] * NUM_WEIGHTS
-    for name, count in (walks(graph) + neighbours(graph)).items():
-        place, sign = _hash(kind + name)
-        structures[place % NUM_STRUCTURES] += sign * log1p(min(count, LARGEST))
-    for name, count in Counter(line.operator for line in body.lines).items():
-        place, sign = _hash(kind + name)
-        rows[place % NUM_ROWS] += sign * log1p(count)
-    num_weights = [_num_weights(line.attributes) for line in body.lines]
-    for label, number in zip(graph.labels[1:-1], num_weights, strict=True):
-        weights[_hash(kind + label)[0] % NUM_WEIGHTS] += number
+    kind = _kind(graph)
+    structures, rows = walks(graph), Counter([operator.spelled for operator in graph.operators])
+    _add(structures, neighbours(graph))
+    num_weights = [operator.num_weights for operator in graph.operators]
+    weights = np.bincount(_hashes(graph.labels[1:-1], kind) % NUM_WEIGHTS, num_weights, NUM_WEIGHTS)
     numbers = np.zeros((2, NUM_PATH_NUMBERS))
-    numbers[int(called.is_executed)] = paths(graph)
-    of_places = np.zeros((2, NUM_PLACES)) if called.is_executed else _of_places(places(body, graph), num_weights)
-    sizes = [*numbers.flatten(), *weights, sum(weights)]
-    return np.concatenate([structures, rows, of_places.flatten(), sizes])
+    numbers[int(graph.is_executed)] = paths(graph)
+    of_places = np.zeros(2 * NUM_PLACES) if graph.is_executed else _of_places(places(graph), num_weights)
+    signed = _signed_logarithms(structures, kind, NUM_STRUCTURES), _signed_logarithms(rows, kind, NUM_ROWS)
+    return np.concatenate([*signed, of_places, numbers.ravel(), weights, [weights.sum()]])
+
+
+def _signed_logarithms(counts: Counts, kind: str, columns: int) -> FloatArray:
+    """Return the (columns,) sums of the logarithms of counts, with signs from hashes of their names."""
+    digests = _digests(counts, kind)
+    logarithms = np.array([log1p(min(count, LARGEST)) for count in counts.values()])
+    signed = np.where(digests & 1, logarithms, -logarithms)
+    return np.asarray(np.bincount((digests >> 1) % columns, signed, columns), dtype=np.float64)
+
+
+_counts_again = lru_cache(maxsize=1024)(_counts)  # a space's texts share most blocks
 
 
 def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray:
-    """Return (2, NUM_PLACES) numbers of operators by name, and of their weights, with different hashes."""
-    counted = np.zeros((2, NUM_PLACES))
-    for name, number in zip(names, num_weights, strict=True):
-        place, _ = _hash(name)
-        counted[0, place % NUM_PLACES] += 1
-        counted[1, place // NUM_PLACES % NUM_PLACES] += number
-    return counted
+    """Return (2 NUM_PLACES,) numbers of operators by name, then of their weights, with different hashes."""
+    hashes = _hashes(names)
+    operators = np.bincount(hashes % NUM_PLACES, np.ones(len(names)), NUM_PLACES)
+    return np.concatenate([operators, np.bincount(hashes // NUM_PLACES % NUM_PLACES, num_weights, NUM_PLACES)])
 
 
 def walks(graph: OperatorGraph) -> Counts:
@@ -193,13 +182,15 @@ def walks(graph: OperatorGraph) -> Counts:
     total: Counts = Counter()
     ending: list[Sequence[Mapping[str, int]]] = []  # by operator: walks that end there, by length
     for label, passed, sources in zip(graph.labels, graph.passed, graph.sources, strict=True):
-        reached = _together([ending[source] for source in sources])
+        reached = ending[sources[0]] if len(sources) == 1 else _together([ending[x] for x in sources])
         if not passed:
             step = f" > {label}"
-            longer = [{walk + step: count for walk, count in counts.items()} for counts in reached]
-            reached = [{label: 1}, *longer[:-1]]
-            for counts in (reached[0], *longer):
-                _add(total, counts)
+            total[label] = total.get(label, 0) + 1
+            longer: list[Mapping[str, int]] = [{label: 1}]
+            for counts in reached:
+                longer.append(further := {walk + step: count for walk, count in counts.items()})
+                _add(total, further)
+            reached = longer[:-1]
         if len(total) > MOST_WALKS:
             return Counter()
         ending.append(reached)
@@ -247,16 +238,21 @@ def mixed_paths(
     return most + log(total), mean, max(squares - mean**2, 0.0), min(minima)
 
 
-def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
+def places(graph: BodyGraph) -> Sequence[str]:
     """Return each operator's name with its place: the output of ``Conv3x3 /4`` is four times smaller than the input.
 
     Sizes follow from the strides of the operator and of those before it; nothing else is considered.
     """
     times = [1.0]  # by how many times outputs are smaller than the input
-    for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
-        before = max((times[source] for source in sources), default=1.0)
-        times.append(times_smaller(line, before))
-    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times[1:], strict=True)]
+    for operator, sources in zip(graph.operators, graph.sources[1:-1], strict=True):
+        before = times[sources[0]] if len(sources) == 1 else max([times[x] for x in sources], default=1.0)
+        times.append(operator.times_smaller(before))
+    return [_place(label, smaller) for label, smaller in zip(graph.labels[1:-1], times[1:], strict=True)]
+
+
+@remembered
+def _place(label: str, smaller: float) -> str:
+    return f"{label} /{smaller:g}"
 
 
 def neighbours(graph: OperatorGraph) -> Counts:
@@ -283,9 +279,7 @@ def neighbours(graph: OperatorGraph) -> Counts:
 
 
 def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mapping[str, int]]:
-    """Add up the walks that end at any of several operators, by length."""
-    if len(endings) == 1:
-        return endings[0]  # no copy is needed, as nobody changes it
+    """Add up the walks that end at any of some operators, by length."""
     merged: list[dict[str, int]] = [{} for _ in range(LONGEST_WALK - 1)]
     for ending in endings:
         for counts, more in zip(merged, ending, strict=True):
@@ -299,15 +293,12 @@ def _add(total: dict[str, int], counts: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + count
 
 
-@remembered
-def _num_weights(attributes: str) -> float:
-    """Return the number of weights of a layer, or of a weight shape among the arguments of a call."""
-    number = sum(prod(map(float, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
-    return min(number, LARGEST)
+def _hashes(names: Sequence[str], kind: str = "") -> NDArray[np.int64]:
+    """Return (len(names),) hashes from which columns are computed, of names that repeat."""
+    number = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    return (_digests(number, kind) >> 1)[[number[name] for name in names]]
 
 
-@partial(remembered, size=65_536)
-def _hash(name: str) -> tuple[int, int]:
-    """Return a hash from which the column of a name is computed, and the sign with which it is counted."""
-    digest = zlib.crc32(name.encode())
-    return digest >> 1, 1 if digest & 1 else -1
+def _digests(names: Iterable[str], kind: str) -> NDArray[np.int64]:
+    """Return a hash of each name with its kind; the last bit is for a sign, the others are for a column."""
+    return np.array([zlib.crc32((kind + name).encode()) for name in names], dtype=np.int64)

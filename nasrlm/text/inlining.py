@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
-from nasrlm.text.bodies import Arguments, Body, Line, OtherTextError
+from nasrlm.text.bodies import Body
+from nasrlm.text.operators import Arguments, Operator, OtherTextError
 
 MIN_CALLS = 6  # calls of a cell; NAS-Bench-101 has nine, NAS-Bench-201 fifteen
 MIN_CALLS_ALIKE = 1.75  # mean number of calls of a cell with the same arguments; 9 / 5 and 15 / 3 in these spaces
@@ -19,40 +21,80 @@ MAX_LINES = 4096  # of an inlined network
 MAX_DEPTH = 64  # of nested blocks
 
 
-def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
-    """Write out every block where it is called.
+@dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing operators
+class NumberedBody:
+    """A body whose values are numbers instead of names: 0, 1, … are what its operators produce, -1, -2, … its inputs.
+
+    Attributes:
+        header: that of the body.
+        inputs: names of the inputs.
+        operators: V operators, in an order in which each comes after those that it reads.
+        num_outputs: (V,) numbers of values that the operators produce.
+        operands: for each operator, the values that it reads.
+        outputs: the values that the body returns.
+    """
+
+    header: str
+    inputs: Sequence[str]
+    operators: Sequence[Operator]
+    num_outputs: Sequence[int]
+    operands: Sequence[Sequence[int]]
+    outputs: Sequence[int]
+
+
+def inlined(bodies: Sequence[Body], *, cells: bool = False) -> NumberedBody | None:
+    """Return the graph with every block written out where it is called.
 
     Args:
         bodies: the graph, then its blocks.
         cells: also write out networks with a cell.
 
     Returns:
-        The graph as a single body. None if it would have more than ``MAX_LINES`` lines, or if it has a cell and
-        ``cells`` is False.
+        None if it would have more than ``MAX_LINES`` operators, or if it has a cell and ``cells`` is False.
 
     Raises:
         OtherTextError: blocks call each other in a circle, or a value or argument is missing.
     """
-    graph = bodies[0]
     functions = {body.header: body for body in bodies[1:]}
     try:
-        if not _is_short(bodies) or (not cells and _has_cell(graph, functions)):
+        if not _is_short(bodies) or (not cells and _has_cell(bodies[0], functions)):
             return None
-        expansion = _Expansion(functions)
-        outputs = expansion.add(graph, (), graph.inputs)
+        return _Writer(functions).write(bodies[0], ())
     except (KeyError, ValueError) as e:  # an undefined name, more names than values, or circular calls
         raise OtherTextError from e
-    return Body(graph.header, graph.inputs, outputs, expansion.lines)
+
+
+def numbered(body: Body, operators: Sequence[Operator]) -> NumberedBody:
+    """Return a body with its calls as they are, given its operators with values instead of parameters.
+
+    Raises:
+        OtherTextError: the body reads or returns a value that it does not produce, or produces one twice.
+    """
+    values = {x: ~number for number, x in enumerate(body.inputs)}
+    operands: list[Sequence[int]] = []
+    count = 0
+    try:
+        for line in body.lines:
+            operands.append([values[x] for x in line.inputs])
+            for x in line.outputs:
+                if values.setdefault(x, count) != count:
+                    raise OtherTextError
+                count += 1
+        outputs = [values[x] for x in body.outputs]
+    except KeyError as e:
+        raise OtherTextError from e
+    num_outputs = [len(line.outputs) for line in body.lines]
+    return NumberedBody(body.header, body.inputs, operators, num_outputs, operands, outputs)
 
 
 def _is_short(bodies: Sequence[Body]) -> bool:
     """Return whether the inlined network has at most MAX_LINES, and blocks are nested at most MAX_DEPTH deep."""
     by_header = {body.header: body for body in bodies}
-    callees = {body.header: {line.callee for line in body.lines} & by_header.keys() for body in bodies}
+    callees = {body.header: {line.operator.callee for line in body.lines} & by_header.keys() for body in bodies}
     sizes: dict[str, int] = {}
     depths: dict[str, int] = {}
     for header in TopologicalSorter(callees).static_order():
-        sizes[header] = sum(max(1, sizes.get(line.callee, 1)) for line in by_header[header].lines)
+        sizes[header] = sum(max(1, sizes.get(line.operator.callee, 1)) for line in by_header[header].lines)
         depths[header] = 1 + max((depths[callee] for callee in callees[header]), default=0)
     return sizes[bodies[0].header] <= MAX_LINES and depths[bodies[0].header] <= MAX_DEPTH
 
@@ -64,33 +106,55 @@ def _has_cell(graph: Body, functions: Mapping[str, Body]) -> bool:
     while waiting:
         body, given = waiting.pop()
         for line in body.lines:
-            if (callee := line.callee) in functions:
-                arguments = line.with_values(given).arguments()
+            if (callee := line.operator.callee) in functions:
+                arguments = line.operator.with_values(given).arguments
                 calls[callee][arguments] += 1
                 waiting.append((functions[callee], arguments))
     return any(alike.total() >= MIN_CALLS and alike.total() >= MIN_CALLS_ALIKE * len(alike) for alike in calls.values())
 
 
-class _Expansion:
-    """Writer of inlined bodies, with a unique name for each value."""
+class _Writer:
+    """Writes out blocks, each once for the same arguments."""
 
     def __init__(self, functions: Mapping[str, Body]) -> None:
-        self._functions, self._count = functions, 0
-        self.lines: list[Line] = []
+        self._functions = functions
+        self._blocks: dict[tuple[str, Arguments], tuple[NumberedBody, int]] = {}  # with the number of their values
 
-    def add(self, body: Body, given: Arguments, inputs: Sequence[str]) -> list[str]:
-        """Add the lines of a body, given its arguments and the names of its inputs; return its outputs' names."""
-        names = dict(zip(body.inputs, inputs, strict=True))
+    def write(self, body: Body, given: Arguments) -> NumberedBody:
+        """Write out the blocks of a body, given its arguments."""
+        values = {x: ~number for number, x in enumerate(body.inputs)}
+        operators: list[Operator] = []
+        num_outputs: list[int] = []
+        operands: list[Sequence[int]] = []
+        count = 0
         for line in body.lines:
-            line = line.with_values(given)
-            operands = [names[x] for x in line.inputs]
-            if (callee := line.callee) in self._functions:
-                outputs = self.add(self._functions[callee], line.arguments(), operands)
+            operator = line.operator.with_values(given)
+            read = [values[x] for x in line.inputs]
+            if (callee := operator.callee) in self._functions:
+                block, num_values = self._block(callee, operator.arguments, len(read))
+                operators += block.operators
+                num_outputs += block.num_outputs
+                operands += [[x + count if x >= 0 else read[~x] for x in inner] for inner in block.operands]
+                outputs = [x + count if x >= 0 else read[~x] for x in block.outputs]
+                count += num_values
             else:
-                outputs = [f"w{self._count + index}" for index in range(len(line.outputs))]
-                self._count += len(outputs)
-                self.lines.append(Line(outputs, line.op_type, line.attributes, operands))
-            for x, name in zip(line.outputs, outputs, strict=True):
-                if names.setdefault(x, name) is not name:
+                operators.append(operator)
+                num_outputs.append(len(line.outputs))
+                operands.append(read)
+                outputs = list(range(count, count + len(line.outputs)))
+                count += len(outputs)
+            for x, value in zip(line.outputs, outputs, strict=True):
+                if values.setdefault(x, value) != value:
                     raise OtherTextError
-        return [names[x] for x in body.outputs]
+        outputs = [values[x] for x in body.outputs]
+        return NumberedBody(body.header, body.inputs, operators, num_outputs, operands, outputs)
+
+    def _block(self, name: str, given: Arguments, num_inputs: int) -> tuple[NumberedBody, int]:
+        """Return a block with its blocks written out, and the number of its values."""
+        body = self._functions[name]
+        if len(body.inputs) != num_inputs:
+            raise OtherTextError
+        if (name, given) not in self._blocks:
+            block = self.write(body, given)
+            self._blocks[name, given] = block, sum(block.num_outputs)
+        return self._blocks[name, given]

@@ -18,37 +18,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from nasrlm.text.bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
-from nasrlm.text.inlining import inlined
+from nasrlm.text.bodies import START, Body, is_executed, read_bodies
+from nasrlm.text.inlining import NumberedBody, inlined, numbered
+from nasrlm.text.operator_graph import BodyGraph
+from nasrlm.text.operators import Arguments, Operator, OtherTextError, operator_of
 
 AS_EXECUTED = "executed "  # prefix of the names of operators in executed blocks, which are counted separately
-_EXECUTED = re.compile(r"E\d+")
 _FIRST_EXECUTED = "\nE0 "  # start of the first executed block in a text
 _LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing lines
-class CalledBody:
+class _CalledBody:
     """A body whose parameters are replaced by the attributes of its first call.
 
     Attributes:
-        body: the body after the replacement; its own calls have values of arguments without names of parameters.
+        written: the body after the replacement; its own calls have values of arguments without names of parameters.
         calls: the blocks that it calls, with their arguments.
     """
 
-    body: Body
-    calls: Sequence[tuple[str, Arguments]] = ()
-
-    @property
-    def is_executed(self) -> bool:
-        """Whether it is an executed block, in which every operator takes time."""
-        return is_executed(self.body)
+    written: NumberedBody
+    calls: Sequence[tuple[str, Arguments]]
 
 
 class Network(NamedTuple):
     """The bodies of a network, the graph first; the only one if every block is written out (``is_flat``)."""
 
-    bodies: Sequence[CalledBody]
+    bodies: Sequence[NumberedBody]
     is_flat: bool
 
 
@@ -63,24 +59,25 @@ def read_network(text: str) -> Network | None:
         bodies = read_canonical(text)
         if not bodies:
             return None
-        if not any(map(is_executed, bodies)) and (flat := inlined(bodies)):
-            return Network([CalledBody(flat)], is_flat=True)
+        if not any(is_executed(body.header) for body in bodies) and (flat := inlined(bodies)):
+            return Network([flat], is_flat=True)
         return Network(_as_called(bodies), is_flat=False)
     except OtherTextError:
         return None
 
 
-def read_written_out(text: str) -> Sequence[CalledBody]:
-    """Read the network of a text as one body, followed by its executed blocks; empty if it is not canonical ONNX.
+def read_written_out(text: str) -> Sequence[BodyGraph]:
+    """Read the network of a text as one graph, followed by its executed blocks; empty if it is not canonical ONNX.
 
-    If this body would be too long, blocks are not written out: each occurs once, as from ``read_network``.
+    If this graph would be too long, blocks are not written out: each occurs once, as from ``read_network``.
     """
     try:
         bodies = read_canonical(text)
-        flat = inlined(bodies, cells=True) if bodies else None
-        if flat is None:
-            return _as_called(bodies)
-        return [CalledBody(flat), *(_called(body, ()) for body in bodies if is_executed(body))]
+        network = inlined(bodies, cells=True) if bodies else None
+        if network is None:
+            return [BodyGraph.of(body) for body in _as_called(bodies)]
+        executed = [_executed_graph(body) for body in bodies if is_executed(body.header)]
+        return [BodyGraph.of(network), *executed]
     except OtherTextError:
         return []
 
@@ -106,23 +103,24 @@ def has_executed_blocks(text: str) -> bool:
     return _FIRST_EXECUTED in text
 
 
-def is_executed(body: Body) -> bool:
-    """Return whether a body is an executed block."""
-    return _EXECUTED.fullmatch(body.header) is not None
+@lru_cache(maxsize=1024)  # a space's texts share most executed blocks
+def _executed_graph(body: Body) -> BodyGraph:
+    return BodyGraph.of(_called(body, ()).written)
 
 
-def _as_called(bodies: Sequence[Body]) -> list[CalledBody]:
+def _as_called(bodies: Sequence[Body]) -> list[NumberedBody]:
     arguments_of: dict[str, Arguments] = {}
-    found: list[CalledBody] = []
+    found: list[NumberedBody] = []
     for body in bodies:
-        found.append(_called(body, arguments_of.get(body.header, ())))
-        for name, arguments in found[-1].calls:
+        called = _called(body, arguments_of.get(body.header, ()))
+        for name, arguments in called.calls:
             arguments_of.setdefault(name, arguments)
+        found.append(called.written)
     return found
 
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
-def _called(body: Body, given: Arguments) -> CalledBody:
+def _called(body: Body, given: Arguments) -> _CalledBody:
     """Replace the parameters of a body by the arguments of its first call.
 
     A parameter stays if the call gives the same value to another one, so that the result shows which of them it is.
@@ -130,12 +128,11 @@ def _called(body: Body, given: Arguments) -> CalledBody:
     count = Counter(value for _, value in given)
     given = tuple((name, value) for name, value in given if count[value] == 1)
     calls: list[tuple[str, Arguments]] = []
-    lines: list[Line] = []
+    operators: list[Operator] = []
     for line in body.lines:
-        line = line.with_values(given)
-        if line.callee:
-            arguments = line.arguments()
-            calls.append((line.callee, arguments))
-            line = line._replace(attributes=",".join(value for _, value in arguments))
-        lines.append(line)
-    return CalledBody(body._replace(lines=tuple(lines)), calls)
+        operator = line.operator.with_values(given)
+        if operator.callee:
+            calls.append((operator.callee, operator.arguments))
+            operator = operator_of(",".join(value for _, value in operator.arguments), operator.op_type)
+        operators.append(operator)
+    return _CalledBody(numbered(body, operators), calls)

@@ -1,4 +1,4 @@
-"""The graph of a body of canonical ONNX text: its operators, and which one reads which.
+"""Graphs of operators: which one reads which, of any network or of a body of canonical ONNX text.
 
 V operators.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from nasrlm.text.bodies import Body, Line
-from nasrlm.text.remembered import remembered
+from nasrlm.text.bodies import is_executed
+from nasrlm.text.inlining import NumberedBody
+from nasrlm.text.operators import LARGEST, Operator
 
 INPUT, OUTPUT = "input", "output"
-PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # operators that walks skip
-_KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
-_MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
+_IMAGE = re.compile(r"network \w+\[\w+,\d+,(\d+(?:,\d+)*)\]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing operators
 class OperatorGraph:
-    """Operators in the order of a body, its input first and its output last.
+    """Operators in an order in which each comes after those that it reads.
 
     Attributes:
         labels: (V,) operator types with their kernels.
@@ -32,33 +32,43 @@ class OperatorGraph:
     passed: Sequence[bool]
     sources: Sequence[Sequence[int]]
 
+
+@dataclass(frozen=True, eq=False)
+class BodyGraph(OperatorGraph):
+    """The operators of a body of text, after its input and before its output.
+
+    Attributes:
+        header: that of the body.
+        operators: (V - 2,) operators in the order of the body.
+    """
+
+    header: str
+    operators: Sequence[Operator]
+
     @classmethod
-    def of(cls, body: Body) -> OperatorGraph:
-        """Build the graph of a body's operators; values that no line of the body produces have no edges."""
-        sources: list[Sequence[int]] = [[]]
-        maker = dict.fromkeys(body.inputs, 0)
-        for number, line in enumerate(body.lines, start=1):
-            sources.append([maker[x] for x in line.inputs if x in maker])
-            maker.update(dict.fromkeys(line.outputs, number))
-        sources.append([maker[x] for x in body.outputs if x in maker])
-        passed = [line.op_type.rpartition(".")[2] in PASSED for line in body.lines]
-        return cls([INPUT, *map(operator_label, body.lines), OUTPUT], [False, *passed, False], sources)
+    def of(cls, body: NumberedBody) -> BodyGraph:
+        """Return the graph of a body."""
+        maker = [number for number, count in enumerate(body.num_outputs, start=1) for _ in range(count)]
+        sources = [[maker[x] if x >= 0 else 0 for x in values] for values in (*body.operands, body.outputs)]
+        labels = [INPUT, *[operator.label for operator in body.operators], OUTPUT]
+        passed = [False, *[operator.is_passed for operator in body.operators], False]
+        return cls(labels, passed, [[], *sources], body.header, body.operators)
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether it is an executed block, in which every operator takes time."""
+        return is_executed(self.header)
+
+    @property
+    def num_pixels(self) -> float:
+        """The number of pixels of the input image; 1 if the input is no image."""
+        return num_pixels(self.header)
 
 
 NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
 
 
-def operator_label(line: Line) -> str:
-    """Return the operator type with its kernel, as in ``studies.surrogates.features``; for a call the block's name."""
-    return line.op_type if line.callee else _operator_label(line.operator)
-
-
-@remembered
-def _operator_label(spelled: str) -> str:
-    op_type, _, attributes = spelled.partition(" ")
-    operator = op_type.rpartition(".")[2].removesuffix("Bias")
-    if operator == "Scale" and attributes == "factor=0":
-        return "Zero"
-    kernel = _KERNEL.search(attributes)
-    size = (kernel[1] or kernel[2]).replace(",", "x") if kernel else ""
-    return operator + size + "".join(mark for mark, pattern in _MARKS.items() if re.search(pattern, attributes))
+def num_pixels(header: str) -> float:
+    """Return the number of pixels of a network's input image, given the header of its graph; 1 if there is none."""
+    image = _IMAGE.fullmatch(header)
+    return min(prod(map(float, image[1].split(","))), LARGEST) if image else 1.0

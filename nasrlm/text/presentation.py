@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 
-from nasrlm.text.bodies import Body, OtherTextError
-from nasrlm.text.network import CalledBody, Network, read_network
+from nasrlm.text.bodies import is_executed
+from nasrlm.text.inlining import NumberedBody
+from nasrlm.text.network import Network, read_network
+from nasrlm.text.operators import OtherTextError
 
 MAX_TREE_LINES = 64  # in a body with more, shared values are written once and then referred to by number
 MAX_REPEATED_LINES = 2  # shared values of up to so many lines are written out again even there
@@ -40,15 +42,15 @@ def present(text: str) -> str:
 
 def _presented_network(network: Network) -> list[str]:
     if network.is_flat:
-        flat = network.bodies[0].body
+        flat = network.bodies[0]
         return [flat.header, *_counted(_by_distance(_postfix(flat, once=True)))]
-    return [row for called in network.bodies for row in _presented(called)]
+    return [row for body in network.bodies for row in _presented(body)]
 
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
-def _presented(called: CalledBody) -> Sequence[str]:
+def _presented(body: NumberedBody) -> Sequence[str]:
     """Return the lines of a body."""
-    return (called.body.header, *_counted(_postfix(called.body, once=called.is_executed)))
+    return (body.header, *_counted(_postfix(body, once=is_executed(body.header))))
 
 
 def _by_distance(rows: Sequence[str]) -> Iterator[str]:
@@ -72,62 +74,49 @@ def _counted(rows: Iterable[str]) -> Iterator[str]:
         yield f"{count} x {row}" if count > 1 else row
 
 
-def _postfix(body: Body, *, once: bool) -> list[str]:
+def _postfix(body: NumberedBody, *, once: bool) -> list[str]:
     """Return the lines of a body, with each value written ``once`` or, if that is short, wherever it is read.
 
     A single input that is read once is left out; an operator with several operands is followed by their number.
     """
-    length = _tree_lengths(body)
-    maker = {x: (number, index) for number, line in enumerate(body.lines) for index, x in enumerate(line.outputs)}
-    reads = Counter(x for line in body.lines for x in line.inputs)
-    uses = Counter(maker[x][0] for x in chain(body.outputs, *[line.inputs for line in body.lines]) if x in maker)
-    whole_tree = sum(length[x] for x in body.outputs) <= MAX_TREE_LINES and not once
+    maker = [number for number, count in enumerate(body.num_outputs) for _ in range(count)]
+    first = [*accumulate(body.num_outputs, initial=0)]  # value of each operator
+    length = _tree_lengths(body, maker)
+    read = [x for operands in body.operands for x in operands]
+    times_read = Counter(x for x in read if x < 0)
+    uses = Counter([maker[x] for x in chain(body.outputs, read) if x >= 0])
+    whole_tree = not once and sum(length[maker[x]] if x >= 0 else 1 for x in body.outputs) <= MAX_TREE_LINES
     names: dict[int, int] = {}
     rows: list[str] = []
-    stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)
+    stack: list[str | int] = [*reversed(body.outputs)]  # finished rows, and values
     while stack:
-        finished, x = stack.pop()
-        if finished:
+        x = stack.pop()
+        if isinstance(x, str):
             rows.append(x)
             continue
-        if x in body.inputs:
-            if len(body.inputs) > 1 or reads[x] > 1:
-                rows.append(x)
+        if x < 0:
+            if len(body.inputs) > 1 or times_read[x] > 1:
+                rows.append(body.inputs[~x])
             continue
-        number, index = maker[x]
-        if index > 0:
-            stack.append((True, f"output {index}"))
+        number = maker[x]
+        if index := x - first[number]:
+            stack.append(f"output {index}")
         if number in names:
-            stack.append((True, f"again {names[number]}"))
+            stack.append(f"again {names[number]}")
             continue
-        line = body.lines[number]
-        if uses[number] > 1 and length[x] > MAX_REPEATED_LINES and not whole_tree:
+        operands = body.operands[number]
+        if uses[number] > 1 and length[number] > MAX_REPEATED_LINES and not whole_tree:
             names[number] = len(names)
-            stack.append((True, f"as {names[number]}"))
-        count = f" {len(line.inputs)}" if len(line.inputs) > 1 else ""
-        stack.append((True, line.operator + count))
-        stack += [(False, operand) for operand in reversed(line.inputs)]
+            stack.append(f"as {names[number]}")
+        count = f" {len(operands)}" if len(operands) > 1 else ""
+        stack.append(body.operators[number].spelled + count)
+        stack += reversed(operands)
     return rows
 
 
-def _tree_lengths(body: Body) -> dict[str, int]:
-    """Return the number of lines of every value if nothing were shared.
-
-    Raises:
-        OtherTextError: the body reads or returns a value that it does not produce, or produces one twice.
-    """
-    length = dict.fromkeys(body.inputs, 1)
-    try:
-        for line in body.lines:
-            total = 1
-            for x in line.inputs:
-                total += length[x]
-            for x in line.outputs:
-                if x in length:
-                    raise OtherTextError
-                length[x] = total
-        if not length.keys() >= set(body.outputs):
-            raise OtherTextError
-    except KeyError as e:
-        raise OtherTextError from e
+def _tree_lengths(body: NumberedBody, maker: Sequence[int]) -> list[int]:
+    """Return the number of lines of every operator if nothing were shared; ``maker`` has the operator of each value."""
+    length: list[int] = []
+    for operands in body.operands:
+        length.append(1 + sum([length[maker[x]] if x >= 0 else 1 for x in operands]))
     return length

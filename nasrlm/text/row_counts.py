@@ -9,24 +9,21 @@ most calls, and the counts of each call are cached.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from math import prod
 from typing import NamedTuple
 
-from nasrlm.text.bodies import Arguments, Body, Line, OtherTextError
+from nasrlm.text.bodies import Body, is_executed
 from nasrlm.text.inlining import MAX_DEPTH, MAX_LINES
-from nasrlm.text.network import AS_EXECUTED, is_executed, read_canonical
+from nasrlm.text.network import AS_EXECUTED, read_canonical
+from nasrlm.text.operator_graph import num_pixels
+from nasrlm.text.operators import LARGEST, Arguments, OtherTextError
 from nasrlm.text.remembered import remembered
 
 WHOLE, OTHER = range(2)  # numbers of two extra rows: every text has the first once, a text that is no network both
-LARGEST = 1e30  # limit of counts and sizes, which nested blocks or huge attributes could make infinite
-_STRIDE = re.compile(r"\bstrides=\[(\d+)")
-_IMAGE = re.compile(r"network \w+\[\w+,\d+,(\d+(?:,\d+)*)\]")
 
 
 class RowCounts(NamedTuple):
@@ -55,7 +52,7 @@ def row_counts(text: str) -> RowCounts:
         if not bodies:
             return _OF_OTHERS
         graph, *functions = bodies
-        executed = [body for body in functions if is_executed(body)]
+        executed = [body for body in functions if is_executed(body.header)]
         block = _block_of(graph, {body.header: body for body in functions}, {})
         counts = _counted(block, (), (1.0,) * len(graph.inputs)).rows
     except OtherTextError:
@@ -64,28 +61,10 @@ def row_counts(text: str) -> RowCounts:
     for row, count in [x for body in executed for x in _counted_executed(body)]:
         total[row] += count
     kind = _number(f"{graph.header}{' executed' * bool(executed)}")
-    return RowCounts(total | {WHOLE: 1, kind: 1}, num_pixels(graph))
+    return RowCounts(total | {WHOLE: 1, kind: 1}, num_pixels(graph.header))
 
 
 _OF_OTHERS = RowCounts({WHOLE: 1, OTHER: 1})
-
-
-def num_pixels(graph: Body) -> float:
-    """Return the number of pixels of a network's input image; 1 if the input is no image."""
-    image = _IMAGE.fullmatch(graph.header)
-    return min(prod(map(float, image[1].split(","))), LARGEST) if image else 1.0
-
-
-def times_smaller(line: Line, before: float) -> float:
-    """Return how many times smaller a line's output is than the network's input; ``before`` is that of its input."""
-    stride = _stride(line.attributes)
-    return before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST)
-
-
-@remembered
-def _stride(attributes: str) -> float:
-    found = _STRIDE.search(attributes)
-    return min(max(float(found[1]), 1.0), LARGEST) if found else 1.0
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing lines
@@ -136,7 +115,7 @@ def _block_of(body: Body, functions: Mapping[str, Body], known: dict[str, _Block
     """
     if depth > MAX_DEPTH:
         raise OtherTextError
-    callees = sorted({line.callee for line in body.lines} & functions.keys())
+    callees = sorted({line.operator.callee for line in body.lines} & functions.keys())
     for name in callees:
         if name not in known:
             known[name] = _block_of(functions[name], functions, known, depth + 1)
@@ -159,10 +138,10 @@ def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counte
     try:
         smaller = dict(zip(body.inputs, sizes, strict=True))
         for line in body.lines:
-            line = line.with_values(given)
+            operator = line.operator.with_values(given)
             before = [smaller[x] for x in line.inputs]
-            if callee := block.callees.get(line.callee):
-                call = callee, line.arguments(), tuple(before)
+            if callee := block.callees.get(operator.callee):
+                call = callee, operator.arguments, tuple(before)
                 inner, after, lines = _counted_again(*call)
                 looked_at += lines * (call not in calls)
                 calls.add(call)
@@ -171,9 +150,9 @@ def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counte
                 for row, count in inner:
                     counts[row] = min(counts[row] + count, LARGEST)
             else:
-                size = times_smaller(line, max(before, default=1.0))
+                size = operator.times_smaller(max(before, default=1.0))
                 after = (size,) * len(line.outputs)
-                counts[_number(f"{line.operator} /{size:g}")] += 1
+                counts[_number(f"{operator.spelled} /{size:g}")] += 1
             for x, size in zip(line.outputs, after, strict=True):
                 if x in smaller:
                     raise OtherTextError
@@ -188,7 +167,7 @@ _counted_again = lru_cache(maxsize=4096)(_counted)
 
 @lru_cache(maxsize=1024)
 def _counted_executed(body: Body) -> _Items:
-    return tuple(Counter(_number(f"{AS_EXECUTED}{line.operator}") for line in body.lines).items())
+    return tuple(Counter(_number(f"{AS_EXECUTED}{line.operator.spelled}") for line in body.lines).items())
 
 
 @partial(remembered, size=65_536)

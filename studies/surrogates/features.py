@@ -23,7 +23,8 @@ from converters.passes.executed import compiled_graph
 from converters.passes.segments import constant_values
 from nasrlm.arrays import FloatArray
 from nasrlm.text.counts import mixed_paths, neighbours, walks
-from nasrlm.text.operator_graph import PASSED, OperatorGraph
+from nasrlm.text.operator_graph import OperatorGraph
+from nasrlm.text.operators import PASSED
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)

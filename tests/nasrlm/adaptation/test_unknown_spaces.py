@@ -17,7 +17,6 @@ from nasrlm.metrics import coverage, kendall_tau
 from nasrlm.predictor import Predictor
 from nasrlm.text.counts import layer_sizes
 from nasrlm.text.network import read_written_out
-from nasrlm.text.operator_graph import OperatorGraph
 from spaces import get_space, space_names
 from tests.nasrlm.scenes import OBJECTIVES, drawn_texts
 
@@ -25,8 +24,7 @@ LATENCY = "latency_ms@new"
 
 
 def sizes_of(text: str) -> tuple[float, float, float]:
-    body = read_written_out(text)[0].body
-    return layer_sizes(body, OperatorGraph.of(body))
+    return layer_sizes(read_written_out(text)[0])
 
 
 @pytest.mark.parametrize("name", [name for name in space_names() if name != "nasbench201"])
@@ -95,7 +93,7 @@ def test_six_latencies_of_an_unknown_space_may_follow_the_number_of_operators(ch
     for seed in range(3):
         rng = np.random.default_rng(seed)
         known = make_pool(knowing, drawn_texts("nasbench_macro", 80, rng), space="nasbench_macro")
-        operators = np.array([len(read_written_out(text)[0].body.lines) for text in known.texts])
+        operators = np.array([len(read_written_out(text)[0].operators) for text in known.texts])
         latencies = operators * np.exp(0.01 * rng.normal(size=len(operators)))
         answer = Predictor(adapt(knowing, known, LATENCY, labelled(latencies, 6))).predict(known.texts[6:], [LATENCY])
         taus.append(kendall_tau(answer.median, latencies[6:, None])[0])

@@ -9,7 +9,6 @@ import pytest
 from converters import to_measured_text, to_onnx_text
 from nasrlm.text.counts import places
 from nasrlm.text.network import read_written_out
-from nasrlm.text.operator_graph import OperatorGraph
 from nasrlm.text.row_counts import LARGEST, OTHER, WHOLE, row_counts
 from spaces import get_space, space_names
 from tests.nasrlm.text.test_presentation import called, function, network
@@ -27,10 +26,10 @@ def counted(text: str) -> dict[int, float]:
 
 def written_out(text: str) -> Counter[int]:
     """The same of a network with every block written out."""
-    network, *executed = (called.body for called in read_written_out(text))
-    at = [place.rpartition(" ")[2] for place in places(network, OperatorGraph.of(network))]
-    names = [f"{line.operator} {place}" for line, place in zip(network.lines, at, strict=True)]
-    names += [f"executed {line.operator}" for body in executed for line in body.lines]
+    network, *executed = read_written_out(text)
+    at = [place.rpartition(" ")[2] for place in places(network)]
+    names = [f"{operator.spelled} {place}" for operator, place in zip(network.operators, at, strict=True)]
+    names += [f"executed {operator.spelled}" for body in executed for operator in body.operators]
     return Counter(zlib.crc32(name.encode()) for name in names)
 
 

@@ -28,7 +28,7 @@ from nasrlm.text.counts import (
     walks,
 )
 from nasrlm.text.network import read_written_out
-from nasrlm.text.operator_graph import OperatorGraph
+from nasrlm.text.operator_graph import BodyGraph
 from spaces import get_space, space_names
 from studies.surrogates.features import BESIDE, COUNT, ROW, WALK, graph_features
 from tests.nasrlm.scenes import drawn_texts
@@ -38,11 +38,11 @@ CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3
 POOL = "AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2]>"
 
 
-def nodes(text: str) -> OperatorGraph:
-    return OperatorGraph.of(read_written_out(text)[0].body)
+def nodes(text: str) -> BodyGraph:
+    return read_written_out(text)[0]
 
 
-def enumerated(nodes: OperatorGraph) -> Counter[str]:
+def enumerated(nodes: BodyGraph) -> Counter[str]:
     """Every path of up to LONGEST_WALK operators, one by one."""
     total: Counter[str] = Counter()
 
@@ -91,8 +91,7 @@ def test_every_pair_of_neighbours_is_counted_at_every_operator() -> None:
 def test_walks_are_all_paths(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(0)
     for _ in range(3):
-        for each in read_written_out(to_measured_text(space, space.sample(rng))):
-            of_body = OperatorGraph.of(each.body)
+        for of_body in read_written_out(to_measured_text(space, space.sample(rng))):
             assert walks(of_body) == enumerated(of_body)
 
 
@@ -102,11 +101,10 @@ def test_a_text_counts_what_its_graph_does(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(2)
     for architecture in [space.sample(rng) for _ in range(3)]:
         of_graph = graph_features(to_canonical_graph(to_graph(space, architecture)))
-        body = read_written_out(to_onnx_text(space, architecture))[0].body
-        of_text = OperatorGraph.of(body)
+        of_text = nodes(to_onnx_text(space, architecture))
         assert within(walks(of_text)) == named(of_graph, WALK)
         assert within(neighbours(of_text)) == named(of_graph, BESIDE)
-        rows = Counter(line.operator for line in body.lines)  # whose attributes are spelled otherwise
+        rows = Counter(operator.spelled for operator in of_text.operators)  # whose attributes are spelled otherwise
         assert sorted(rows.values()) == sorted(named(of_graph, ROW).values())
         *by_paths, depth, _ = paths(of_text)
         assert depth == of_graph["depth"] + 1
@@ -120,8 +118,7 @@ def test_places_are_where_strides_lead(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(2)
     architecture = space.sample(rng)
     of_graph = named(graph_features(to_canonical_graph(to_graph(space, architecture))), COUNT)
-    body = read_written_out(to_onnx_text(space, architecture))[0].body
-    of_text = Counter(places(body, OperatorGraph.of(body)))
+    of_text = Counter(places(nodes(to_onnx_text(space, architecture))))
     by_size = {place: count for place, count in of_graph.items() if " /" in place and not place.startswith("Global")}
     assert len(by_size) > 3
     assert {place: of_text[place] for place in by_size} == by_size
@@ -129,10 +126,8 @@ def test_places_are_where_strides_lead(name: str) -> None:
 
 def test_places_go_back_where_sizes_grow() -> None:
     up = POOL.replace("AveragePool", "ConvTranspose")
-    body = read_written_out(network(f"v1 = {POOL} (v0)", f"v2 = {POOL} (v1)", f"v3 = {up} (v2)", "v9 = Relu (v3)"))[
-        0
-    ].body
-    assert [name.split(" /")[1] for name in places(body, OperatorGraph.of(body))] == ["2", "4", "2", "2"]
+    text = network(f"v1 = {POOL} (v0)", f"v2 = {POOL} (v1)", f"v3 = {up} (v2)", "v9 = Relu (v3)")
+    assert [name.split(" /")[1] for name in places(nodes(text))] == ["2", "4", "2", "2"]
 
 
 def within(counts: Counter[str]) -> dict[str, int]:
@@ -246,14 +241,19 @@ def test_weights_of_any_spelling_are_counted_or_passed_over(shape: str) -> None:
     assert np.isfinite(text_counts([network(f"v9 = nn.Conv <weight_shape: ints = [{shape}]> (v0)")])).all()
 
 
-def test_values_that_nothing_makes_are_passed_over() -> None:
+def test_texts_with_values_that_nothing_makes_are_no_networks() -> None:
     text = network("v1 = Relu (unheard)", "v2 = Sum (v1, v3)", "v3 = Tanh (v2)", outputs="float[1,8] gone")
-    assert np.isfinite(text_counts([text])).all()
     executed = function("E0 (v0) => (v3)", "v1 = Relu (unheard)", "v2 = Tanh (v1)", "v3 = Sum (v2, v0)")
     with_block = network("v9 = Relu (v0)") + executed
-    _, block = read_written_out(with_block)
-    assert OperatorGraph.of(block.body).sources == [[], [], [1], [2, 0], [3]]
-    assert np.isfinite(text_counts([with_block])).all()
+    assert not text_counts([text, with_block]).any()
+    _, block = read_written_out(with_block.replace("unheard", "v0"))
+    assert block.sources == [[], [0], [1], [2, 0], [3]]
+
+
+def test_a_network_without_operators_has_paths_alone() -> None:
+    counts = text_counts([network(outputs="float[1,8] v0")])[0]
+    assert not counts[NUM_STRUCTURES:-NUM_SIZES].any()
+    np.testing.assert_allclose(np.expm1(counts[-NUM_SIZES:][[4, 5]]), [1, 2])  # depth, and input with output
 
 
 @pytest.mark.parametrize(("factor", "label"), [("0", "Zero"), ("0.5", "Scale"), ("1", "Scale")])
