@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
+from nasrlm.threads import one_thread
 
 SMALLEST_LEAF = 5  # rows; fewer with fewer than 40 labels
 NUM_TREES = 1200  # 200 trees with four times the learning rate lose 0.01 with a hundred labels
-MANY_LABELS = 1000  # from so many on, a larger learning rate is used
+MANY_LABELS = 1000  # from so many on, a larger learning rate and all cores are used
 NUM_LEAVES = (8, 31)  # least and most of a tree; between them, a quarter of the square root of the number of labels
 
 
@@ -44,5 +45,6 @@ def expected_by_trees(features: FloatArray, rows: NDArray[np.intp], targets: Flo
         early_stopping=False,
         random_state=0,
     )
-    trees.fit(features[rows][:, varies], targets)
-    return np.asarray(trees.predict(features[:, varies]), dtype=np.float64)
+    with one_thread(len(rows) < MANY_LABELS):
+        trees.fit(features[rows][:, varies], targets)
+        return np.asarray(trees.predict(features[:, varies]), dtype=np.float64)

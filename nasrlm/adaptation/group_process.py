@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from nasrlm.adaptation.label_scales import LabelScale, NormalScores
 from nasrlm.arrays import FloatArray
+from nasrlm.threads import one_thread
 
 ROWS_TO_FIT_SCALES = 800  # the time of a fit grows with the cube of this; a fit to 4,236 rows takes 14 s in all
 ROWS_AT_ONCE = 1024  # compared with all others at a time: a dozen numbers per pair are in memory
@@ -89,13 +90,8 @@ class GroupProcess:
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some], prior)
         self._rows = rows
-        covariance, diagonal = self.covariance(rows, rows), np.diag_indices(len(rows))
-        covariance[diagonal] += self.noise
-        self._learn(covariance, targets)
-        if np.isfinite(trusted):
-            tolerated = trusted**2 / inverse_diagonal(self._factor)
-            covariance[diagonal] += np.maximum(self.left_out() ** 2 - tolerated, 0.0)
-            self._learn(covariance, targets)
+        with one_thread(len(rows) <= ROWS_TO_FIT_SCALES):
+            self._learn(targets, trusted)
         self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self
 
@@ -135,6 +131,7 @@ class GroupProcess:
         """Return (N, n) prior covariances of the scores of rows with those of others, without noise."""
         return self._features.covariance(self._scales, rows, others)
 
+    @one_thread()
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator) -> FloatArray:
         """Draw (N, S) scores of (N,) rows jointly, without the noise of a label.
 
@@ -155,8 +152,18 @@ class GroupProcess:
         found._rows = len(groups[0]) + np.arange(len(self._rows))
         return found
 
-    def _learn(self, covariance: FloatArray, targets: FloatArray) -> None:
-        """Learn (n,) targets, given their (n, n) covariances with noise."""
+    def _learn(self, targets: FloatArray, trusted: float) -> None:
+        """Learn the (n,) targets of the labelled rows; ``trusted`` is as for ``fit``."""
+        covariance, diagonal = self.covariance(self._rows, self._rows), np.diag_indices(len(targets))
+        covariance[diagonal] += self.noise
+        self._solve(covariance, targets)
+        if np.isfinite(trusted):
+            tolerated = trusted**2 / inverse_diagonal(self._factor)
+            covariance[diagonal] += np.maximum(self.left_out() ** 2 - tolerated, 0.0)
+            self._solve(covariance, targets)
+
+    def _solve(self, covariance: FloatArray, targets: FloatArray) -> None:
+        """Solve for the weights of (n,) targets, given their (n, n) covariances with noise."""
         self._factor = cholesky(covariance, lower=True)
         self._weights = self.weights_for(targets)
 
@@ -264,6 +271,7 @@ class _Likeness:
         return [*self.products, *([] if self.same is None else [self.same])]
 
 
+@one_thread()
 def _fit_scales(likeness: _Likeness, targets: FloatArray, prior: float) -> _Scales:
     """Fit the scales by the marginal likelihood of the targets, with a prior around the starting values."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)

@@ -28,6 +28,7 @@ from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.model.graph_network import GraphNetwork
 from nasrlm.model.readout import HASHED, NAMES, NO_ROW, NUM_FEATURES, SLOPES, Readouts, no_sum, parts_of
 from nasrlm.model.row_sum import RowSum
+from nasrlm.threads import one_thread
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 texts lose 0.008; a fit with 6,000 takes 17 s, and grows with their cube
 
@@ -309,6 +310,7 @@ def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
     return x
 
 
+@one_thread()
 def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
     """Return the (part of S, count) projection to principal components, with mean variance 1, padded with zeros."""
     scale = torch.ones(part.shape[1], dtype=part.dtype)
