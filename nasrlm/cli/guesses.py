@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -52,10 +52,14 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
         for space in sorted({known_as(space or TEXT_SPACE, known) for space in spaces})
     }
     taught = {space: names for space, names in taught.items() if len(names) < len(objectives)}
-    words = _of_other_spaces({space: names for space, names in taught.items() if space not in known})
-    if words:
-        sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]
-        words.insert(0, f"the checkpoint learned only from {', '.join(dict.fromkeys(chain(*sources)))}")
+    alike = defaultdict[tuple[str, ...], list[str]](list)
+    for space in [space for space in taught if space not in known]:
+        alike[tuple(taught[space])].append(space)
+    words = []
+    for names, unknown in alike.items():
+        others = [name for name in objectives if name not in names]
+        sources = chain(*((name in added and checkpoint.taught_spaces(name)) or known for name in others))
+        words.append(_of_other_spaces(unknown, names, list(dict.fromkeys(sources))))
     for space in [space for space in taught if space in known]:
         own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
         if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:
@@ -64,17 +68,16 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     return f"{'; '.join(words)}." if words else ""
 
 
-def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say for which spaces all predictions are guesses except objectives that the checkpoint was adapted to."""
-    buts = {space: f", except those of {some(names)}" if names else "" for space, names in taught.items()}
-    alike = defaultdict[str, list[str]](list)
-    for space in [space for space in buts if space != TEXT_SPACE]:
-        alike[buts[space]].append(space)
-    words = [f"predictions for {', '.join(others)} may be unreliable{but}" for but, others in alike.items()]
-    if TEXT_SPACE in buts:
-        unlike = f"predictions for networks of other spaces may be unreliable{buts[TEXT_SPACE]}"
-        words.append(f"{unlike} (if yours is from a learned space, name that space)")
-    return words
+def _of_other_spaces(unknown: Sequence[str], names: Sequence[str], sources: Sequence[str]) -> str:
+    """Say for which spaces all predictions are guesses except those of ``names``, and where the others come from."""
+    spaces = [space for space in unknown if space != TEXT_SPACE]
+    advice = ""
+    if TEXT_SPACE in unknown:
+        spaces.append("networks whose space is not named")
+        advice = " (if yours is from one of these, name it)"
+    exceptions, they = (f", except those of {some(names)}", "the others") if names else ("", "they")
+    reason = f"because {they} were learned only from {', '.join(sources)}"
+    return f"predictions for {', '.join(spaces)} may be unreliable{exceptions}, {reason}{advice}"
 
 
 def warn_of_foreign_networks(names: Sequence[str], texts: Sequence[str], space: str) -> None:

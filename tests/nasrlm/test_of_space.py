@@ -298,10 +298,10 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     words = ("predict", tmp_path / "network.txt", "--checkpoint", several_folder)
     told = nasrlm(*words, "--space", "fbnet")
     assert told.status == 0
-    assert told.stderr.startswith(
-        "nasrlm: the checkpoint learned only from nasbench201, other; predictions for fbnet may be unreliable."
-    )
-    assert "nasbench201, other; predictions for networks of other spaces may be unreliable" in nasrlm(*words).stderr
+    reason = "may be unreliable, because they were learned only from nasbench201, other"
+    assert told.stderr.startswith(f"nasrlm: predictions for fbnet {reason}.\n")
+    unnamed = f"nasrlm: predictions for networks whose space is not named {reason} (if yours is from one of these, "
+    assert nasrlm(*words).stderr.startswith(unnamed)
     assert nasrlm(*words, "--space", "other").stderr == ""
 
 
@@ -311,9 +311,8 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     (tmp_path / "network.txt").write_text("Conv3\n")
     words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
     assert nasrlm(*words, "--objectives", "latency_ms@new").stderr == ""
-    assert (
-        "may be unreliable, except those of latency_ms@new (if yours is from a learned space" in nasrlm(*words).stderr
-    )
+    reason = "may be unreliable, except those of latency_ms@new, because the others were learned only from nasbench201,"
+    assert reason in nasrlm(*words).stderr
 
 
 def adapted_in(checkpoint: Checkpoint, objective: str, spaces: list[str]) -> Checkpoint:
@@ -344,10 +343,18 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
     assert told == (
-        "the checkpoint learned only from mine/space.py:Mine, other; predictions for darts, fbnet may be unreliable; "
-        "predictions for networks of other spaces may be unreliable (if yours is from a learned space, name that "
-        "space); predictions of latency_ms@new for nasbench201 may be unreliable, because they were learned from "
-        "other spaces."
+        "predictions for darts, fbnet, networks whose space is not named may be unreliable, because they were learned "
+        "only from mine/space.py:Mine, other (if yours is from one of these, name it); predictions of latency_ms@new "
+        "for nasbench201 may be unreliable, because they were learned from other spaces."
+    )
+
+
+def test_what_was_learned_is_told_of_the_objectives_that_are_guesses(several: Checkpoint) -> None:
+    predictor = Predictor(adapted_in(several, "latency_ms@new", ["fbnet"]))
+    assert guesses(predictor, ["fbnet", "darts"], [LATENCY, "latency_ms@new"]) == (
+        "predictions for darts may be unreliable, because they were learned only from nasbench201, other, fbnet; "
+        "predictions for fbnet may be unreliable, except those of latency_ms@new, because the others were learned only "
+        "from nasbench201, other."
     )
 
 
