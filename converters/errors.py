@@ -20,12 +20,12 @@ def instead_of_file(path: Path) -> str:
 
 
 def check_ending(path: Path, *endings: str) -> None:
-    """Check the ending of the name of a file to be written.
+    """Check the ending, in any case of letters, of the name of a file to be written.
 
     Raises:
         ValueError: the name has none of these endings.
     """
-    if path.suffix not in endings:
+    if path.suffix.lower() not in endings:
         wanted, got = " or ".join(endings), path.suffix or "no ending"
         raise ValueError(f"{path}: expected a file ending in {wanted}, got {got}.")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOCK_FILE = ".lock"  # in a folder while a process works there
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between attempts to replace a file that is being read
-TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
+TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")  # or in capitals
 _UMASK_LOCK = threading.Lock()
 
 
@@ -146,7 +146,7 @@ def check_table_path(path: Path) -> None:
         ValueError: it ends in none of .parquet, .csv and .jsonl, or is a folder.
         OSError: its folder cannot be written; the message names it.
     """
-    if path.suffix not in TABLE_ENDINGS:
+    if path.suffix.lower() not in TABLE_ENDINGS:
         ending = path.suffix or "no ending"
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
     if path.is_dir():
@@ -191,9 +191,9 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table in the format of the path's ending: .parquet, .csv or .jsonl. Raises as ``check_table_path``."""
     check_table_path(path)
     buffer = io.BytesIO()
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         frame.to_parquet(buffer, index=False)
-    elif path.suffix == ".csv":
+    elif path.suffix.lower() == ".csv":
         text = frame.to_csv(index=False)
         if "\r" in text:  # an unquoted one would end a row
             text = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)

@@ -66,7 +66,7 @@ class BatchedTable:
         Raises:
             ValueError: the file is damaged, or a cell of the column ``text`` is no string or truncated ONNX text.
         """
-        _, read = _FORMATS[self.path.suffix]
+        _, read = _FORMATS[self.path.suffix.lower()]
         with_context = _explained(self.path, read(self.path, self.schema))
         whole = _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
         return (_with_found_spaces(rows, self.path.parent) for rows in whole)
@@ -123,7 +123,7 @@ def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: 
         ValueError: there is no such file, its ending is unknown, its contents are damaged, or a JSONL column has values
             of several types without ``spell_mixed``; the message names column and row.
     """
-    if path.suffix not in _FORMATS:
+    if path.suffix.lower() not in _FORMATS:
         endings = ", ".join(_FORMATS)
         raise ValueError(f"{path}: expected a table ending in {endings}, got {path.suffix or 'no ending'}.")
     if not path.is_file():
@@ -131,7 +131,7 @@ def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: 
     with path.open("rb") as file:
         if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE):
             raise ValueError(f"{path}: expected UTF-8, got UTF-16. Save it again, or use iconv -f UTF-16 -t UTF-8.")
-    scan, _ = _FORMATS[path.suffix]
+    scan, _ = _FORMATS[path.suffix.lower()]
     try:
         return BatchedTable(path, *scan(path, lambda name: only is None or name in only, spell_mixed))
     except DAMAGE as e:

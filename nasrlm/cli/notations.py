@@ -16,7 +16,7 @@ def read_notations(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
         ValueError: the file cannot be read, has no architecture of the space, or one is malformed; the message gives
             its row or line.
     """
-    notations = _of_rows(path, space) if path.suffix in TABLE_ENDINGS else _of_lines(path)
+    notations = _of_rows(path, space) if path.suffix.lower() in TABLE_ENDINGS else _of_lines(path)
     for place, notation in notations.items():
         try:
             space.parse(notation)

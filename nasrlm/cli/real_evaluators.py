@@ -119,6 +119,6 @@ def real_evaluator(
         return complete_results(space, Path(rest), objectives)
     if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
         return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
-    hint = f"Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else advice_on_file(name)
+    hint = f"Write table:{name}." if Path(name).suffix.lower() in TABLE_ENDINGS else advice_on_file(name)
     expected = "surrogate, table:PATH, module:function or measure"
     raise ValueError(f"--evaluator: expected {expected}, got {name!r}. {hint}".rstrip())

@@ -85,7 +85,7 @@ def predict_whole_table(
     rows = 0
     with (
         replacing(out) as temporary,
-        _writer(temporary, out.suffix, schema) as writer,
+        _writer(temporary, out.suffix.lower(), schema) as writer,
         tqdm(desc="predict", total=source.num_rows, unit="row") as bar,
     ):
         for chunks, texts in _groups(source, words, space):

@@ -64,7 +64,7 @@ def run(
     if not architectures or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     refuse_given(context, ["engine"], "--table", "an architecture")
-    if len(architectures) > 1 or (out is not None and out.suffix in TABLE_ENDINGS):
+    if len(architectures) > 1 or (out is not None and out.suffix.lower() in TABLE_ENDINGS):
         refuse_given(context, ["checkpoint"], "one architecture", "several")
         return convert_several(architectures, space, input_shape, out, json=json)
     if not json:
@@ -90,5 +90,5 @@ def _check_network_out(out: Path, given: str) -> None:
 
 def _write_network(text: str, out: Path) -> None:
     model: onnx.ModelProto = to_model(text)
-    is_text = out.suffix == ".onnxtxt"
+    is_text = out.suffix.lower() == ".onnxtxt"
     write_atomically(out, f"{text}\n{prelude()}".encode() if is_text else model.SerializeToString())

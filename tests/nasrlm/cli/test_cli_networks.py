@@ -330,3 +330,17 @@ def test_measurements_that_will_be_replaced_are_told_of(nasrlm: CommandLine, tmp
     told = f"nasrlm: {tmp_path / 'measured.csv'}: the existing table will be replaced."
     assert told not in nasrlm(*words).stderr
     assert told in nasrlm(*words).stderr
+
+
+@pytest.mark.parametrize("ending", [".PARQUET", ".CSV", ".Jsonl"])
+def test_endings_of_files_may_have_capitals(
+    ending: str, tmp_path: Path, checkpoint_folder: Path, nasrlm: CommandLine
+) -> None:
+    drawn, texts, predicted = tmp_path / f"drawn{ending}", tmp_path / "texts.PARQUET", tmp_path / "predicted.CSV"
+    assert nasrlm("sample", *SPACE, "-n", 2, "--out", drawn).status == 0
+    assert nasrlm("convert", "--table", drawn, "--out", texts).status == 0
+    words = ("predict", "--checkpoint", checkpoint_folder, "--table", texts, "--out", predicted)
+    assert nasrlm(*words).status == 0
+    assert pd.read_parquet(texts)["architecture"].tolist() == pd.read_csv(predicted)["architecture"].tolist()
+    assert nasrlm("convert", *SPACE, ARCHITECTURE, "--out", tmp_path / "text.ONNXTXT").status == 0
+    assert (tmp_path / "text.ONNXTXT").read_text().startswith("<")
