@@ -72,7 +72,7 @@ class CellSpace(SearchSpace[CellNetwork]):
 
     def sample(self, rng: np.random.Generator) -> CellNetwork:
         """Sample operations and inputs uniformly; if the two inputs of a node may be equal, independently."""
-        check_generator(rng)
+        check_generator("sample", rng)
         return self._build(tuple([gene.draw(rng) for gene in self.genes]))
 
     def encode(self, architecture: CellNetwork) -> Genotype:

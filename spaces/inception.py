@@ -81,13 +81,14 @@ class Inception(SearchSpace[InceptionNetwork]):
 
     def sample(self, rng: np.random.Generator) -> InceptionNetwork:
         """Sample a network as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
-        check_generator(rng)
+        check_generator("sample", rng)
         return InceptionNetwork(tuple(sample_stage(channels, rng) for channels in STAGE_CHANNELS))
 
     def crossover(
         self, first: InceptionNetwork, second: InceptionNetwork, rng: np.random.Generator
     ) -> InceptionNetwork:
         """Take for every stage the block from either parent, and independently the number of blocks."""
+        check_generator("crossover", rng)
         stages = [
             Stage(pair[rng.integers(2)].paths, pair[rng.integers(2)].num_blocks)
             for pair in zip(first.stages, second.stages, strict=True)

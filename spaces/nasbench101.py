@@ -27,7 +27,7 @@ from spaces.nasbench101_graphs import (
 )
 from spaces.notation import NotationReader, choice_index
 from spaces.shown import shown
-from spaces.space import MAX_DRAWS, ArchitectureError, Genotype, SearchSpace
+from spaces.space import MAX_DRAWS, ArchitectureError, Genotype, SearchSpace, check_generator
 
 OPERATIONS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")
 INPUT, OUTPUT = "input", "output"
@@ -119,6 +119,7 @@ class NASBench101(SearchSpace[Module]):
         Source:
             mutate_spec in google-research/nasbench, NASBench.ipynb.
         """
+        check_generator("mutate", rng)
         genes, choices = np.array(self._unpruned(architecture, rng)), np.array(self.gene_sizes)
         odds = np.where(np.arange(len(genes)) < len(EDGES), EDGE_ODDS, OPERATION_ODDS)
         draws = (

@@ -19,7 +19,7 @@ import numpy as np
 from spaces.isomorphism import ZERO, Dataflow, Value, add
 from spaces.notation import checked_text
 from spaces.shown import shown
-from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.space import ArchitectureError, Genotype, SearchSpace, check_generator
 
 OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))  # (source, node), in the order of the notation
@@ -110,6 +110,7 @@ class NASBench201(SearchSpace[Cell]):
         Source:
             mutate_arch_func in AutoDL-Projects, exps/NATS-algos/regularized_ea.py.
         """
+        check_generator("mutate", rng)
         node = int(rng.integers(1, NUM_NODES))
         position = EDGES.index((int(rng.integers(node)), node))
         genes = list(self.encode(architecture))

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from spaces.space import Genotype, SearchSpace
+from spaces.space import Genotype, SearchSpace, check_generator
 from spaces.stages import Stages, SupernetChoices
 
 RESOLUTIONS = tuple(range(128, 225, 4))
@@ -66,6 +66,7 @@ class OnceForAll(SearchSpace[S]):
 
     def crossover(self, first: S, second: S, rng: np.random.Generator) -> S:
         """Take each gene from either parent with equal odds, but those of a block that only one has from that one."""
+        check_generator("crossover", rng)
         parents = [self.encode(first), self.encode(second)]
         used = [self.choices.in_use(genotype) for genotype in parents]
         coins = rng.integers(2, size=len(self.gene_sizes)).tolist()

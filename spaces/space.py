@@ -26,14 +26,16 @@ class ArchitectureError(ValueError):
     """A notation, genotype or index is not that of an architecture of the space."""
 
 
-def check_generator(rng: object) -> None:
-    """Check that an argument of ``sample`` is a generator, not a seed.
+def check_generator(method: str, rng: object) -> None:
+    """Check that an argument of ``sample``, ``mutate`` or ``crossover`` is a generator, not a seed.
 
     Raises:
         ValueError: it is something else.
     """
     if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"sample: expected a generator, got {shown(rng)}. Make one with numpy.random.default_rng(0).")
+        raise ValueError(
+            f"{method}: expected a generator, got {shown(rng)}. Make one with numpy.random.default_rng(0)."
+        )
 
 
 class SearchSpace(ABC, Generic[A]):
@@ -94,7 +96,7 @@ class SearchSpace(ABC, Generic[A]):
 
     def sample(self, rng: np.random.Generator) -> A:
         """Return an architecture with genes sampled uniformly; invalid genotypes are sampled again."""
-        check_generator(rng)
+        check_generator("sample", rng)
         draws = (tuple(rng.integers(self.sampled_sizes).tolist()) for _ in range(MAX_DRAWS))
         return self._first(self._valid(draws), "sample")
 
@@ -103,12 +105,14 @@ class SearchSpace(ABC, Generic[A]):
 
         If no change of a single gene is valid, because genes depend on each other, several genes change.
         """
+        check_generator("mutate", rng)
         parent = self._encode_filled(architecture, rng)
         children = self._valid(itertools.chain(self._neighbours(parent, rng), self._redrawn(parent, rng)))
         return self._first((child for child in children if child != architecture), "mutate")
 
     def crossover(self, first: A, second: A, rng: np.random.Generator) -> A:
         """Return a valid architecture with each gene from either parent with equal odds; it may equal a parent."""
+        check_generator("crossover", rng)
         parents = np.array([self.encode(first), self.encode(second)])
         genes = np.arange(len(self.gene_sizes))
         draws = (tuple(parents[rng.integers(2, size=len(genes)), genes].tolist()) for _ in range(MAX_DRAWS))

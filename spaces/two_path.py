@@ -59,12 +59,13 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
 
     def sample(self, rng: np.random.Generator) -> TwoPathNetwork:
         """Sample numbers of blocks, reductions, lengths and operations as in GENNAPE's sample_two_path_net_config."""
-        check_generator(rng)
+        check_generator("sample", rng)
         first, second = [_sample_path(rng) for _ in range(NUM_PATHS)]
         return TwoPathNetwork((first, second))
 
     def crossover(self, first: TwoPathNetwork, second: TwoPathNetwork, rng: np.random.Generator) -> TwoPathNetwork:
         """Take the layout of each path from either parent, and each block from either parent that has it."""
+        check_generator("crossover", rng)
         one, two = [_cross(*paths, rng) for paths in zip(first.paths, second.paths, strict=True)]
         return TwoPathNetwork((one, two))
 

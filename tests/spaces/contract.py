@@ -99,9 +99,10 @@ class SpaceContract:
         assert [space.sample(rng(seed)) for seed in SEEDS] == architectures
         assert len(set(architectures)) > 1
 
-    def test_sample_refuses_a_seed(self, space):
-        with pytest.raises(ValueError, match=r"^sample: expected a generator, got 0\. Make one with numpy"):
-            space.sample(0)
+    @pytest.mark.parametrize(("method", "parents"), [("sample", 0), ("mutate", 1), ("crossover", 2)])
+    def test_a_seed_is_no_generator(self, space, architectures, method, parents):
+        with pytest.raises(ValueError, match=rf"^{method}: expected a generator, got 0\. Make one with numpy"):
+            getattr(space, method)(*architectures[:parents], 0)
 
     def test_mutate_differs_and_is_valid(self, space, architectures):
         for seed, parent in zip(SEEDS, architectures, strict=True):
