@@ -14,7 +14,7 @@ import numpy as np
 
 from converters import to_measured_text
 from converters.tables.counts import COUNTS
-from nasrlm.arguments import checked_whole
+from nasrlm.arguments import check_flag, checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.callers import warn_caller
 from nasrlm.objective import MAX_LABEL, Goal, Objective
@@ -197,6 +197,7 @@ class Advisor(Generic[A]):
                 ``adapt`` is given too.
         """
         every = checked_whole("adapt_callback: every", every, 1)
+        check_flag("adapt_callback: graphs", graphs)
         if graphs and adapt is not None:
             raise ValueError("adapt_callback: expected graphs or adapt, got both. Leave one out.")
         adapt = adapt or ProcessAdapter(

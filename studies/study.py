@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from nasrlm.arguments import check_kind
+from nasrlm.arguments import check_flag, check_kind
 from nasrlm.callers import warn_caller
 from nasrlm.files import write_atomically
 from spaces import ArchitectureError, SearchSpace
@@ -49,10 +49,11 @@ def open_study(
     Raises:
         StudyError: ``out`` holds a study that is running, cannot be resumed, or should not be (``resume`` is false).
         OSError: ``out`` cannot be written.
-        ValueError: the config is of another space, or its constraints contradict each other; a user's space is called
-            like a published one; the truth lacks an objective; or a warm start is malformed or not known. No study is
-            left behind.
+        ValueError: ``resume`` is neither true nor false; the config is of another space, or its constraints contradict
+            each other; a user's space is called like a published one; the truth lacks an objective; or a warm start is
+            malformed or not known. No study is left behind.
     """
+    check_flag("search: resume", resume)
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
     check_name(space)

@@ -306,10 +306,12 @@ def test_variables_beside_the_architecture_are_told_once() -> None:
     assert len(told) == 1
 
 
-def test_learning_from_every_no_result_is_refused() -> None:
+def test_learning_that_cannot_be_meant_is_refused() -> None:
     for every, expected in ((0, "1 or more"), (10.0, "a whole number")):
         with pytest.raises(ValueError, match=f"adapt_callback: every: expected {expected}, got {every}"):
             make_gated(Bench(), ToyPredictor()).adapt_callback(every=every)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="adapt_callback: graphs: expected True or False, got 'no'"):
+        make_gated(Bench(), ToyPredictor()).adapt_callback(graphs="no")  # type: ignore[arg-type]
 
 
 def test_proposals_of_mixed_variables_are_a_sampling() -> None:

@@ -263,6 +263,7 @@ def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
         ({"truth": toy_table()}, "truth: expected a TableEvaluator, got DataFrame."),
         ({"known": ["0-1-2-3"]}, "known: expected a list of architectures, got ['0-1-2-3']. Parse notations"),
         ({"known": 3}, "known: expected a list of architectures, got 3. Parse notations"),
+        ({"resume": "no"}, "search: resume: expected True or False, got 'no'."),
     ],
 )
 def test_arguments_of_other_kinds_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:

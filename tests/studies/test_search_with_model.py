@@ -151,6 +151,7 @@ def test_a_checkpoint_in_place_of_its_predictor_is_refused(tmp_path: Path) -> No
         ({"predictor": network_checkpoint()}, r"search: expected a Predictor, got Checkpoint\."),
         ({"to_text": "measured"}, r"to_text: expected a function of an architecture, got 'measured'\."),
         ({"config": {"trials": 2}}, r"search: expected a SearchConfig, got dict\."),
+        ({"resume": "no"}, r"search: resume: expected True or False, got 'no'\."),
     ],
 )
 def test_arguments_of_other_kinds_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
