@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from converters import to_measured_text
+from converters.tables.counts import COUNTS
 from nasrlm.cli.options import space_or_none
 from nasrlm.cli.output import some, warn
 from nasrlm.named_spaces import TEXT_SPACE, known_as
@@ -78,6 +79,12 @@ def _of_other_spaces(unknown: Sequence[str], names: Sequence[str], sources: Sequ
     exceptions, they = (f", except those of {some(names)}", "the others") if names else ("", "they")
     reason = f"because {they} were learned only from {', '.join(sources)}"
     return f"predictions for {', '.join(spaces)} may be unreliable{exceptions}, {reason}{advice}"
+
+
+def warn_of_counts(objectives: Sequence[str]) -> None:
+    """Print, as one line on stderr, which objectives are counts, of which predictions are only approximate."""
+    if counts := [name for name in objectives if name in COUNTS]:
+        warn(f"{some(counts)}: predicted here; `nasrlm stats` counts exactly.")
 
 
 def warn_of_foreign_networks(names: Sequence[str], texts: Sequence[str], space: str) -> None:

@@ -20,7 +20,7 @@ from converters.errors import check_ending
 from converters.tables.batches import BatchedTable, open_table
 from converters.tables.columns import WORDS, lacks_column
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
-from nasrlm.cli.guesses import warn_of_guesses
+from nasrlm.cli.guesses import warn_of_counts, warn_of_guesses
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn, write_rows
 from nasrlm.files import replacing
 from nasrlm.prediction import Prediction, columns_of
@@ -79,6 +79,7 @@ def predict_whole_table(
     spaces = [space] if space is not None else sorted(source.space_names())
     objectives = objectives or objectives_of_spaces(predictor, spaces)
     warn_of_guesses(predictor, spaces, objectives)
+    warn_of_counts(objectives)
     columns = columns_of(objectives, quantiles)
     words = _words_schema(source, space)
     schema = _with_numbers(words, columns)

@@ -280,6 +280,17 @@ def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
     assert (judged.status, warning in judged.stderr) == (0, True)
 
 
+def test_predicted_counts_are_told(checkpoint: Checkpoint, tmp_path: Path, nasrlm: CommandLine) -> None:
+    of_counts = replace(checkpoint, objectives=("params@onnx", LATENCY), calibration={})
+    of_counts.save_pretrained(tmp_path / "counts")
+    write_table(pd.DataFrame({"space": "nasbench201", "text": ["Conv3\n"] * 2}), tmp_path / "two.csv")
+    words = ("predict", "--table", tmp_path / "two.csv", "--checkpoint", tmp_path / "counts")
+    for more in ((), ("--out", tmp_path / "out.csv")):
+        told = "nasrlm: params@onnx: predicted here; `nasrlm stats` counts exactly.\n"
+        assert nasrlm(*words, *more).stderr.count(told) == 1
+        assert "counts exactly" not in nasrlm(*words, *more, "--objectives", LATENCY).stderr
+
+
 def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(
     several_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:

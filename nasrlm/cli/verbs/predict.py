@@ -15,7 +15,7 @@ import nasrlm
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
-from nasrlm.cli.guesses import warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
+from nasrlm.cli.guesses import warn_of_counts, warn_of_foreign_networks, warn_of_guesses, warn_of_inputs
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.networks import warn_of_failed
@@ -102,6 +102,7 @@ def run(
     with naming_rows(lambda row: inputs.numbers[row] if table else row, lambda row: str(table or inputs.names[row])):
         values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
     warn_of_guesses(predictor, inputs.spaces, names)
+    warn_of_counts(names)
     if space is not None and table is None and "file" in inputs.rows[0]:
         warn_of_foreign_networks(inputs.names, inputs.texts, space)
     else:
