@@ -48,7 +48,7 @@ class Comparison(NamedTuple):
         spelled: mean absolute error of the model's spelled medians on valid rows, in the objective's unit.
         summed: the same for the sum, with each label left out of the fit that predicts it; NaN if no sum was fitted.
         is_summed: whether the sum is predicted from now on.
-        why: the reason why no sum was fitted, or the row of a label because of which it is not closer; else empty.
+        why: the reason why no sum was fitted, or the row of a label that makes the sum less close; else empty.
     """
 
     objective: str
@@ -112,7 +112,7 @@ def refine(
             if is_summed := summed < (1 - GAIN) * error:
                 of_space[name] = cost_sum
         undetermined = "" if fitted else "the labels do not determine what rows cost"
-        why = "" if is_summed else _doubt(rows, name) or undetermined
+        why = _doubt(rows, name) or undetermined
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
     in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
     sums_by_space = {**checkpoint.sums_by_space, space: in_order}
@@ -129,16 +129,16 @@ def _one_a_text(examples: Examples) -> Examples:
 
 
 def _doubt(rows: Examples, objective: str) -> str:
-    """Say what is wrong with labels of rows: one is not above 0, or so dear that no others matter; "" if neither."""
+    """Say what is wrong with labels of rows: one is not above 0, or far above or below the others; "" if neither."""
     labels = rows.labels[:, rows.objectives.index(objective)]
     if np.nanmin(labels) <= 0:
         return "a label is not above 0"
-    costs = 1 / labels if Objective.parse(objective).is_rate else labels
-    ordered = np.sort(costs[np.isfinite(costs)])
-    dearer = ordered[len(ordered) // 2 :]
-    if (dearer[1:] < LEAST_GAP * dearer[:-1]).all():
+    ascending = np.argsort(labels)[: np.count_nonzero(np.isfinite(labels))]  # NaN is sorted to the end
+    ratios = labels[ascending[1:]] / labels[ascending[:-1]]
+    gap = int(ratios.argmax())
+    if ratios[gap] < LEAST_GAP:
         return ""
-    row = int(np.nanargmax(costs))
+    row = int(ascending[0 if gap < len(ratios) // 2 else -1])
     return f"{rows.place(row)} has {labels[row]:.4g}, far from the other labels"
 
 

@@ -108,5 +108,5 @@ def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequen
 
 def _cells(space: str, x: Comparison) -> list[object]:
     """Return the cells of a row of the table."""
-    from_now_on = "sum" if x.is_summed else ": ".join(filter(None, ("spelled", x.why)))
+    from_now_on = ": ".join(filter(None, ("sum" if x.is_summed else "spelled", x.why)))
     return [space, x.objective, x.labels, x.spelled, x.summed, from_now_on]

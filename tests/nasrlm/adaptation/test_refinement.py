@@ -324,8 +324,14 @@ def test_many_labels_of_networks_with_equal_rows_are_not_called_too_few(
 
 
 @pytest.mark.parametrize(
-    ("row", "objective", "label", "is_fitted"),
-    [(0, LATENCY, 1e9, False), (0, THROUGHPUT, 1e-9, False), (50, LATENCY, 1e9, True)],
+    ("row", "objective", "label", "is_fitted", "is_summed"),
+    [
+        (0, LATENCY, 1e9, False, False),
+        (0, LATENCY, 1e-9, True, True),  # harms the sum, which is closer nevertheless
+        (0, THROUGHPUT, 1e-9, False, False),
+        (0, THROUGHPUT, 1e9, True, True),
+        (50, LATENCY, 1e9, True, False),
+    ],
 )
 def test_a_stray_label_is_told_by_its_row(
     spelling: Checkpoint,
@@ -335,12 +341,13 @@ def test_a_stray_label_is_told_by_its_row(
     objective: str,
     label: float,
     is_fitted: bool,
+    is_summed: bool,
 ) -> None:
     known, stray = table[table["split"] != "test"], examples.labelled([objective])
     stray.labels[row] = label
     origins = Origins.of_tables([known], [Path("t.csv")])
     _, (found,) = refine(spelling, SPACE.name, replace(stray, origins=origins))
-    assert (found.is_summed, bool(np.isfinite(found.summed))) == (False, is_fitted)
+    assert (found.is_summed, bool(np.isfinite(found.summed))) == (is_summed, is_fitted)
     assert found.why == f"t.csv, row {known.index[row]} has {label:g}, far from the other labels"
 
 
