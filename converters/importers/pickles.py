@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import bz2
 import pickle
+import pickletools
 import zipfile
 from collections import OrderedDict
+from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -24,6 +27,7 @@ from converters.importers.reading import BenchmarkFileError, reading
 
 TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first value in the older layout of torch.save
 NUMBER_KINDS = "biuf"
+PUT = ("BINPUT", "LONG_BINPUT", "PUT")  # opcodes that keep a value at a numbered place
 
 
 def read_pickle(path: Path) -> Any:
@@ -33,7 +37,22 @@ def read_pickle(path: Path) -> Any:
         BenchmarkFileError: the file is truncated, no pickle, or has anything else than containers and numbers.
     """
     with reading(path, "a pickle"), bz2.open(path) if path.suffix == ".pbz2" else path.open("rb") as stream:
+        if path.suffix != ".pbz2":  # bz2 has a checksum
+            _check_places(stream)
         return _load(stream, path)
+
+
+def _check_places(stream: IO[bytes]) -> None:
+    """Refuse a place for a value that is larger than the file: the unpickler takes memory for all places up to it."""
+    places = 0
+    with suppress(Exception):  # other damage, which the unpickler reports
+        for opcode, place, _ in pickletools.genops(stream):
+            if opcode.name in PUT:
+                places = max(places, place or 0)
+    size = stream.seek(0, SEEK_END)
+    stream.seek(0)
+    if places > size:
+        raise pickle.UnpicklingError(f"place {places:,} for a value in {size:,} bytes")
 
 
 def read_torch(path: Path) -> Any:

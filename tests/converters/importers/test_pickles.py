@@ -129,3 +129,10 @@ def test_a_pickle_is_no_torch_file(tmp_path: Path) -> None:
         BenchmarkFileError, match=r"expected a file written by torch\.save, got a pickle of something else"
     ):
         read_torch(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("program", [b"\x80\x04]r\xff\xff\xff\x00.", b"]p16777215\n."])
+def test_a_damaged_place_takes_no_memory(tmp_path: Path, program: bytes) -> None:
+    (tmp_path / "a.pickle").write_bytes(program)
+    with pytest.raises(BenchmarkFileError, match=r"got UnpicklingError place 16,777,215 for a value in \d+ bytes\."):
+        read_pickle(tmp_path / "a.pickle")
