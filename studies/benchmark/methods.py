@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from nasrlm.adaptation.group_process import GroupProcess
 from nasrlm.adaptation.label_scales import NormalScores
 from nasrlm.arrays import FloatArray, standardised
+from nasrlm.objective import Objective
 from studies.benchmark.task import Task
 from studies.surrogates.features import feature_groups, feature_matrix
 
@@ -24,12 +25,12 @@ MANY_LABELS = 1000  # number of labels from which larger trees rank better
 
 
 def params(task: Task) -> FloatArray:
-    """Rank by the parameters of the canonical graph."""
+    """Rank by the parameters of the canonical graph; of throughputs, which shrink with size, by their negative."""
     return _count(task, "params")
 
 
 def macs(task: Task) -> FloatArray:
-    """Rank by the multiply-accumulates of the canonical graph."""
+    """Rank by the multiply-accumulates of the canonical graph; of throughputs by their negative."""
     return _count(task, "macs")
 
 
@@ -125,4 +126,5 @@ def _fitted(model: Any, values: FloatArray, task: Task) -> FloatArray:
 
 
 def _count(task: Task, name: str) -> FloatArray:
-    return np.array([row.get(name, 0.0) for row in task.table.features(task.test)])
+    counts = np.array([row.get(name, 0.0) for row in task.table.features(task.test)])
+    return -counts if Objective.parse(task.target.objective).is_rate else counts

@@ -74,6 +74,13 @@ def test_counts_are_of_the_test_rows(task: Task) -> None:
     assert methods.macs(task) == pytest.approx((task.table.labels("latency_ms@raspi4")[task.test]) * 1e6)
 
 
+def test_counts_rank_throughputs_the_other_way_round(task: Task) -> None:
+    task.table.frame["throughput_ips@mine"] = 1000 / task.table.labels("latency_ms@eyeriss")
+    rate = replace(task, target=Target("nasbench201", "throughput_ips@mine"))
+    assert _tau(rate, methods.macs(rate)) == pytest.approx(1)
+    assert methods.params(rate) == pytest.approx(-methods.params(task))
+
+
 def test_sources_help_where_the_target_has_hardly_a_label(folder: Path) -> None:
     targets = (Target("nasbench201", "accuracy@cifar10"), Target("nasbench_macro", "accuracy@cifar10"))
     protocol = Protocol(targets, (4,), sources=targets, source_labels=20)
