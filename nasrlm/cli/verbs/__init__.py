@@ -50,7 +50,8 @@ PANELS = {
 VERBS = {name: help_ for panel in PANELS.values() for name, help_ in panel.items()}
 
 LIST = "A,B,…"  # metavar of options with several values in one word
-REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
+# Options that some verbs take several times, or whose files one might expect to be read together.
+REPEATED = frozenset({"--space", "--table", "--results", "--warm-start"})
 
 
 class Verbs(typer.core.TyperGroup):
@@ -66,7 +67,7 @@ class Verbs(typer.core.TyperGroup):
 
 
 def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Refuse a repeated option, if other verbs allow it repeated or if it takes a list: only the last would count.
+    """Refuse a repeated option that is one of ``REPEATED`` or takes a list: only the last would count.
 
     For other options the last one counts, so that words appended to a script's command can override it.
     """

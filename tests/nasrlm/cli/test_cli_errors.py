@@ -178,6 +178,10 @@ MISTAKES = {
         ("predict", *MODEL, "--table", "table.csv", "--table", "moon.csv"),
         "--table: expected it once, got it 2 times.",
     ),
+    "results twice": (
+        ("search", *SPACE, "--results", "table.csv", "--results", "moon.csv", "--out", "study"),
+        "--results: expected it once, got it 2 times.",
+    ),
     "objectives twice": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", OBJECTIVES[0], "--objectives", OBJECTIVES[1]),
         "--objectives: expected it once, got it 2 times. Separate several names with commas.",
