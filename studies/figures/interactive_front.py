@@ -95,7 +95,8 @@ def _parallel(study: LoadedStudy) -> Any:
         values, label = medians[:, column], Objective.parse(goal.objective).label
         ends = [float(values.min()), float(values.max())] if len(values) else [0.0, 1.0]
         dimensions.append({"label": label, "values": values, "range": ends if goal.maximise else ends[::-1]})
-    lines = go.Parcoords(dimensions=dimensions, line={"color": medians[:, 0], "colorscale": "Viridis"})
+    colours = {"color": medians[:, 0], "colorscale": "Viridis", "reversescale": not study.config.goals[0].maximise}
+    lines = go.Parcoords(dimensions=dimensions, line=colours)
     names = "<br>".join(study.history.architectures[row] for row in study.front_rows)
     below = {"x": 0, "y": 0, "yshift": -30, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
     figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)

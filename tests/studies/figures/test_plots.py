@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
@@ -309,6 +310,18 @@ def test_a_study_that_was_stopped_has_its_front_where_it_is_drawn(tmp_path: Path
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("goals", [GOALS[:4], [*GOALS[1:4], GOALS[0]]])
+def test_the_best_line_of_four_goals_is_the_brightest_in_both_figures(goals: list[str], tmp_path: Path) -> None:
+    search(toy_config(goals=goals, trials=20), ToySpace(), FourObjectives(), tmp_path)
+    study = load_study(tmp_path)
+    (axes,) = front_figure(study).axes
+    brightness = [sum(to_rgb(line.get_color())) for line in axes.lines if len(line.get_xdata()) == len(goals)]
+    assert np.argmax(brightness) == np.argmin(study.losses[study.front_rows, 0]) == 0
+    (lines,) = interactive_front(study).data
+    best = max if goals[0].startswith("max:") else min
+    assert (lines.line.color[0], bool(lines.line.reversescale)) == (best(lines.line.color), best is min)
+
+
 def test_titles_of_six_goals_stay_in_the_figure() -> None:
     names = ["accuracy@cifar10", "accuracy@imagenet16-120", "latency_ms@pixel3", "latency_ms@raspi4"]
     config = toy_config(goals=[f"max:{name}" for name in [*names, "latency_ms@edgegpu", "energy_mj@eyeriss"]])
