@@ -57,12 +57,16 @@ class TestNotation:
         assert SPACE.decode(SPACE.encode(architecture)) == architecture
 
     @given(st.text("|+~012nor_cv"))
-    def test_any_text_parses_to_itself_or_is_refused(self, text):
-        try:
-            architecture = SPACE.parse(text)
-        except ArchitectureError:
-            return
-        assert SPACE.format(architecture) == text
+    def test_letters_at_random_are_refused(self, text):
+        with pytest.raises(ArchitectureError):
+            SPACE.parse(text)
+
+    def test_no_letter_of_a_notation_may_be_another(self):
+        notation = SPACE.format(cell("c3", "0", "p", "x", "c1", "0"))  # one of each
+        for position, letter in itertools.product(range(len(notation)), "|+~012nor_cv"):
+            if letter != notation[position]:
+                with pytest.raises(ArchitectureError):
+                    SPACE.parse(notation[:position] + letter + notation[position + 1 :])
 
     def test_official_string(self):
         notation = "|nor_conv_3x3~0|+|none~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_1x1~1|none~2|"  # one of each
