@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies.benchmark import language_models
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import Protocol, Target
 from studies.benchmark.registry import METHODS
@@ -26,6 +27,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     write_table(folder)
     write_table(folder, rows=30, name="nasbench_macro")
     return Tables(folder)
+
+
+@pytest.fixture(autouse=True)
+def _small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_models, "POOL", 65)  # the 60 train rows, and a few that are drawn
 
 
 def draw(tables: Tables, targets: tuple[Target, ...]) -> Task:
