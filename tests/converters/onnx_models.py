@@ -46,8 +46,12 @@ def signature(proto, input_shape=None):
 
 def run(proto, *arrays):
     """Outputs of a model's text in ONNX Runtime."""
+    return outputs(to_model(model_to_onnx_text(proto)), *arrays)
+
+
+def outputs(proto, *arrays):
+    """Outputs of a model in ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    runnable = to_model(model_to_onnx_text(proto)).SerializeToString()
-    session = onnxruntime.InferenceSession(runnable, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)})

@@ -8,7 +8,7 @@ from torch import nn
 from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics
 from converters.models import same_answers
 from converters.models.torch_module import export_module
-from tests.converters.models.test_torch_module import run
+from tests.converters.onnx_models import outputs
 
 pytestmark = pytest.mark.usefixtures("conversions")
 
@@ -57,7 +57,7 @@ def test_what_one_exporter_mistakes_is_taken_from_the_other(function, op_type):
     assert statistics(model_to_graph(exported)).params == 72
     assert f"{op_type} (" in model_to_onnx_text(exported)
     x = np.random.default_rng(0).normal(size=(1, 3, 8)).astype(np.float32)
-    np.testing.assert_allclose(run(exported, x)[0], module(torch.from_numpy(x)).detach(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs(exported, x)[0], module(torch.from_numpy(x)).detach(), rtol=1e-4, atol=1e-5)
 
 
 def chaotic(x):

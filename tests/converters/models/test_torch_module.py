@@ -2,7 +2,6 @@
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import torch
 from torch import nn
@@ -24,6 +23,7 @@ from tests.converters.networks import (
     ResNet,
     VisionTransformer,
 )
+from tests.converters.onnx_models import outputs, run
 
 pytestmark = pytest.mark.usefixtures("conversions")
 
@@ -45,13 +45,6 @@ WHOLE = {
 }
 
 
-def run(model, array):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {session.get_inputs()[0].name: array})
-
-
 def check(module, shape, classes):
     """A module's text: valid, printed as it stands, runs, and counts the module's parameters."""
     exported = export_module(module, shape)
@@ -59,7 +52,7 @@ def check(module, shape, classes):
     assert print_model(parse(onnx_text)) == onnx_text
     model = to_model(onnx_text)
     integers = model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.INT64
-    (output,) = run(model, np.zeros(shape, np.int64 if integers else np.float32))
+    (output,) = outputs(model, np.zeros(shape, np.int64 if integers else np.float32))
     assert output.shape == (shape[0], classes)
     assert np.isfinite(output).all()
     assert statistics(model_to_graph(exported)).params == sum(parameter.numel() for parameter in module.parameters())
@@ -193,7 +186,7 @@ def test_what_a_learned_number_is_makes_no_difference():
     assert "nn.Weight <weight_shape: ints = [1]>" in onnx_text
     assert "nn.Scale <factor: float = 0.5>" in onnx_text
     assert "nn.LinearBias <weight_shape: ints = [1, 1]>" in onnx_text
-    assert run(to_model(onnx_text), np.zeros((1, 3, 8), np.float32))[0].shape == (1, 3, 8, 1)
+    assert outputs(to_model(onnx_text), np.zeros((1, 3, 8), np.float32))[0].shape == (1, 3, 8, 1)
 
 
 def check_params(module, shape):
@@ -274,10 +267,10 @@ def test_what_one_exporter_refuses_the_other_takes(name, capfd):
     exported = export_module(module, shape)
     assert capfd.readouterr() == ("", "")
     assert statistics(model_to_graph(exported)).params == sum(parameter.numel() for parameter in module.parameters())
-    (output,) = run(to_model(model_to_onnx_text(exported)), np.zeros(shape, np.float32))
+    (output,) = run(exported, np.zeros(shape, np.float32))
     assert output.shape == module(torch.zeros(shape)).shape
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    np.testing.assert_allclose(run(exported, x)[0], module(torch.from_numpy(x)).detach(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs(exported, x)[0], module(torch.from_numpy(x)).detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["resnet", "mobilenet"])
@@ -325,7 +318,7 @@ def test_a_group_norm_is_one_operator(optimize):
     onnx_text = module_to_onnx_text(module, shape)
     assert "GroupNormalization <num_groups: int = 32> (v" in onnx_text
     assert model_to_onnx_text(exported.model_proto) == onnx_text
-    (output,) = run(to_model(onnx_text), np.zeros(shape, np.float32))
+    (output,) = outputs(to_model(onnx_text), np.zeros(shape, np.float32))
     assert output.shape == (1, 64, 6, 6)
     assert statistics(model_to_graph(exported.model_proto)).params == sum(x.numel() for x in module.parameters())
 
@@ -334,7 +327,7 @@ def test_a_group_norm_in_16_bits_has_weights_of_16_bits():
     module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8)).half()
     onnx_text = module_to_onnx_text(module, (1, 3, 8, 8))
     assert onnx_text.count("nn.Weight <dtype: int = 10, weight_shape: ints = [8]>") == 3
-    (output,) = run(to_model(onnx_text), np.zeros((1, 3, 8, 8), np.float16))
+    (output,) = outputs(to_model(onnx_text), np.zeros((1, 3, 8, 8), np.float16))
     assert (output.shape, output.dtype) == ((1, 8, 6, 6), np.float16)
 
 
