@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,13 @@ from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
 NEW = "latency_ms@unheard"
+
+
+@pytest.fixture
+def adapt(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> CommandLine:
+    """``adapt("--samples", …)``: NEW is learned from table.parquet by the tiny checkpoint, which becomes "new"."""
+    given = ("--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    return partial(nasrlm, "adapt", *given, "--out", tmp_path / "new")
 
 
 def test_the_command_names_texts_by_their_first_lines(
@@ -51,7 +59,7 @@ def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoin
 
 
 def test_the_command_takes_other_texts_of_the_tables_choices(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapt: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
     make = adapting.make_pool
@@ -59,9 +67,8 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
     table = architecture_table(300)
     table = table[~table["architecture"].str.contains("conv_3x3")][:12].assign(split="train", **{NEW: range(12)})
     table.to_parquet(tmp_path / "table.parquet")
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
     for option in ((), ("--like-table",)):
-        done = nasrlm(*words, *option, "--samples", 3, "--pool", 30, "--out", tmp_path / "new")
+        done = adapt(*option, "--samples", 3, "--pool", 30)
         assert done.status == 0, done.stderr
     assert [len(texts) for texts in asked] == [33, 33]
     have_3x3 = [any("[16, 16, 3, 3]" in text for text in texts) for texts in asked]
@@ -69,41 +76,36 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
 
 
 @pytest.mark.filterwarnings("ignore:adapt. 12 rows repeat networks of other rows")
-def test_a_network_of_several_rows_is_drawn_once(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+def test_a_network_of_several_rows_is_drawn_once(adapt: CommandLine, tmp_path: Path) -> None:
     table = architecture_table(8)[:6].assign(split="train", **{NEW: np.arange(1.0, 7.0)})
     repeats = [table, table.assign(**{NEW: table[NEW] + 1}), table.assign(**{NEW: np.nan})]
     pd.concat(repeats).to_parquet(tmp_path / "table.parquet")
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
     with pytest.warns(UserWarning, match="12 rows repeat networks of other rows: the mean of each network's labels"):
-        done = nasrlm(*words, "--samples", "all", "--pool", 10, "--out", tmp_path / "new", "--json")
+        done = adapt("--samples", "all", "--pool", 10, "--json")
     assert done.status == 0, done.stderr
     assert sorted(json.loads(done.stdout)["used"]) == sorted(table["architecture"])
-    many = nasrlm(*words, "--samples", 7, "--out", tmp_path / "newer")
+    many = adapt("--samples", 7, "--out", tmp_path / "newer")
     assert f"expected at least 7 rows outside the test split with labels of {NEW}, got 6." in many.stderr
-    shown = nasrlm(*words, "--samples", "all", "--pool", 10, "--out", tmp_path / "new").stdout
+    shown = adapt("--samples", "all", "--pool", 10).stdout
     assert [f" {label} │" in shown for label in (1.5, 6.5, 1.0)] == [True, True, False]
 
 
 def test_rows_of_one_architecture_with_different_texts_are_different_networks(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+    adapt: CommandLine, tmp_path: Path
 ) -> None:
     """As where it was measured with inputs of several sizes."""
     table = layer_table(12).assign(architecture="mine", split="train", **{NEW: np.arange(1.0, 13.0)})
     table.to_parquet(tmp_path / "table.parquet")
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    done = nasrlm(*words, "--samples", "all", "--pool", 2, "--out", tmp_path / "new", "--json")
+    done = adapt("--samples", "all", "--pool", 2, "--json")
     assert done.status == 0, done.stderr
     assert len(json.loads(done.stdout)["used"]) == 12
 
 
-def test_labelled_rows_that_are_not_learned_from_judge(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
-) -> None:
+def test_labelled_rows_that_are_not_learned_from_judge(nasrlm: CommandLine, adapt: CommandLine, tmp_path: Path) -> None:
     table = architecture_table(40).assign(split="train", **{NEW: np.linspace(1.0, 9.0, 40)})
     table.iloc[0, table.columns.get_loc(NEW)] = np.nan
     table.to_parquet(tmp_path / "table.parquet")
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    done = nasrlm(*words, "--samples", 10, "--pool", 60, "--out", tmp_path / "new", "--json")
+    done = adapt("--samples", 10, "--pool", 60, "--json")
     told = json.loads(done.stdout)
     (judged,) = told["others"].values()
     assert judged["n"] == len(set(table["architecture"][1:])) - 10
@@ -112,10 +114,9 @@ def test_labelled_rows_that_are_not_learned_from_judge(
     words = ("evaluate", "--table", tmp_path / "table.parquet", "--checkpoint", tmp_path / "new", "--split", "valid")
     found = json.loads(nasrlm(*words, "--objectives", NEW, "--json").stdout)["nasbench201"]
     assert judged == pytest.approx(found[NEW], rel=1e-5)
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    shown = nasrlm(*words, "--samples", 10, "--pool", 60, "--out", tmp_path / "again").stdout
+    shown = adapt("--samples", 10, "--pool", 60, "--out", tmp_path / "again").stdout
     assert "on other labelled rows, which were not used for learning" in shown
-    shown = nasrlm(*words, "--samples", "all", "--pool", 60, "--out", tmp_path / "again").stdout
+    shown = adapt("--samples", "all", "--pool", 60, "--out", tmp_path / "again").stdout
     assert "on other labelled rows" not in shown
 
 
@@ -270,29 +271,25 @@ def test_the_card_counts_what_is_learned_besides(nasrlm: CommandLine, checkpoint
     )
 
 
-def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+def test_the_command_adapts_and_says_what_it_used(adapt: CommandLine, tmp_path: Path) -> None:
     table = architecture_table(24)
     table.to_parquet(tmp_path / "table.parquet")
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
-    done = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    done = adapt("--samples", 5, "--choose", "active", "--pool", 30, "--json")
     assert done.status == 0, done.stderr
     used = json.loads(done.stdout)["used"]
     rows = table.set_index("architecture").loc[used]
     assert len(rows) == 5
     assert "test" not in set(rows["split"])
     assert NEW in Checkpoint.from_pretrained(tmp_path / "new").objectives
-    again = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new2", "--json")
+    again = adapt("--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new2", "--json")
     assert json.loads(again.stdout)["used"] == used
 
 
-def test_of_all_labels_none_are_chosen(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_all_labels_none_are_chosen(adapt: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = architecture_table(24)
     table.to_parquet(tmp_path / "table.parquet")
     monkeypatch.setattr("studies.tables.adapting.choose_diverse", lambda *_: pytest.fail("all are learned from"))
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
-    done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    done = adapt("--samples", "all", "--choose", "active", "--pool", 30, "--json")
     learned = table[(table["split"] != "test") & table[NEW].notna()]
     assert sorted(json.loads(done.stdout)["used"]) == sorted(learned["architecture"])
 
