@@ -26,7 +26,7 @@ from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples, layer_table
 
 def test_a_small_model_learns_a_rule(tmp_path: Path) -> None:
     size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
-    chosen = config(tmp_path, model=size, epochs=25, learning_rate=6e-3, average_decay=0.95, patience=99)
+    chosen = config(tmp_path, model=size, epochs=14, learning_rate=6e-3, average_decay=0.95, patience=99)
     result = train(chosen, layer_examples(480), progress=False)
     assert result.valid_tau > 0.8
     assert set(result.checkpoint.calibration) == set(OBJECTIVES)
