@@ -174,7 +174,6 @@ def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, checkpoint_fo
     assert loaded.model.code == checkpoint.model.code
     assert loaded.objectives == checkpoint.objectives
     assert loaded.calibration == checkpoint.calibration
-    assert loaded.calibration_by_space == checkpoint.calibration_by_space
     assert loaded.card == checkpoint.card
     assert not loaded.model.training
     for name, tensor in checkpoint.model.state_dict().items():
