@@ -83,7 +83,7 @@ def _line(row: str) -> Line:
     if match is None:
         raise OtherTextError
     attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
-    return Line(_names(match["outputs"]), operator_of(attributes, match["op_type"]), _names(match["inputs"]))
+    return Line(_names(match["outputs"]), operator_of(f"{match['op_type']} {attributes}"), _names(match["inputs"]))
 
 
 def _names(listed: str) -> tuple[str, ...]:

@@ -133,6 +133,6 @@ def _called(body: Body, given: Arguments) -> _CalledBody:
         operator = line.operator.with_values(given)
         if operator.callee:
             calls.append((operator.callee, operator.arguments))
-            operator = operator_of(",".join(value for _, value in operator.arguments), operator.op_type)
+            operator = operator_of(f"{operator.op_type} {','.join(value for _, value in operator.arguments)}")
         operators.append(operator)
     return _CalledBody(numbered(body, operators), calls)

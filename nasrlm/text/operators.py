@@ -62,7 +62,7 @@ class Operator:
 
     def with_values(self, given: Arguments) -> Operator:
         """Replace references to these parameters by their values; other references stay."""
-        return _with_values(self.attributes, self.op_type, given) if "@" in self.attributes else self
+        return _with_values(self.spelled, given) if "@" in self.attributes else self
 
     @cached_property
     def label(self) -> str:
@@ -109,12 +109,14 @@ class Operator:
 
 
 @remembered
-def operator_of(attributes: str, op_type: str) -> Operator:
-    """Return the operator with these attributes, of the form of ``Operator.attributes``."""
+def operator_of(spelled: str) -> Operator:
+    """Return the operator with this type and these attributes, of the form of ``Operator.spelled``."""
+    op_type, _, attributes = spelled.partition(" ")
     return Operator(op_type, attributes)
 
 
 @remembered
-def _with_values(attributes: str, op_type: str, given: Arguments) -> Operator:
+def _with_values(spelled: str, given: Arguments) -> Operator:
+    op_type, _, attributes = spelled.partition(" ")
     values = dict(given)
-    return operator_of(_REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes), op_type)
+    return operator_of(f"{op_type} {_REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes)}")
