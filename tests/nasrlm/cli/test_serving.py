@@ -109,7 +109,8 @@ def test_guesses_are_told(client: Any, checkpoint: Checkpoint) -> None:
             "predictions for nasbench_macro may be unreliable" in other.post("/predict", json=asked).json()["warning"]
         )
         assert (
-            "of other spaces may be unreliable" in other.post("/predict", json={"texts": ["Conv3\n"]}).json()["warning"]
+            "networks whose space is not named may be unreliable"
+            in other.post("/predict", json={"texts": ["Conv3\n"]}).json()["warning"]
         )
 
 
