@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 @contextmanager
 def one_thread(applies: bool = True) -> Iterator[None]:
-    """Limit NumPy, SciPy and scikit-learn to one thread in this context, for work in many small pieces.
+    """Limit what is imported of NumPy, SciPy, scikit-learn and torch to one thread, for work in many small pieces.
 
     On busy cores, threads wait for each other after each piece. With one other program on two cores, a process on 200
     labels took 5 seconds with two threads, and 0.3 with one (docs/log.md, 2026-12-01).

@@ -1,7 +1,6 @@
 """Adapt Optuna's samplers, so that they propose populations of valid and new architectures."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import optuna
@@ -17,6 +16,7 @@ from optuna.samplers import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
+from nasrlm.threads import one_thread
 from spaces import ArchitectureError
 from studies.config import SearchConfig
 from studies.optuna_trials import gene_distributions
@@ -110,7 +110,10 @@ class DistinctSampler(BaseSampler, Generic[A]):
 
     def _inner_params(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
         search_space = self.sampler.infer_relative_search_space(study, trial)
-        with _one_thread() if isinstance(self.sampler, GPSampler) else nullcontext():
+        is_process = isinstance(self.sampler, GPSampler)
+        if is_process:
+            import torch  # noqa: F401  # only what is loaded is limited; other samplers do not need it
+        with one_thread(is_process):
             params = self.sampler.sample_relative(study, trial, search_space)
         for name, distribution in self.distributions.items():
             if name not in params:
@@ -175,22 +178,6 @@ class _NSGAII(_Generations, NSGAIISampler):
 
 class _NSGAIII(_Generations, NSGAIIISampler):
     pass
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Limit torch to one thread in this context, which suits many small matrix products.
-
-    On busy cores, threads wait for each other, and the same work takes ten times as long.
-    """
-    import torch  # imported here: other samplers do not need it
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 # Constructors of ``SAMPLERS["optuna"]``.

@@ -310,7 +310,6 @@ def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
     return x
 
 
-@one_thread()
 def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
     """Return the (part of S, count) projection to principal components, with mean variance 1, padded with zeros."""
     scale = torch.ones(part.shape[1], dtype=part.dtype)
@@ -319,7 +318,8 @@ def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
         scale = torch.where(deviation > 0, 1 / deviation.clamp(min=1e-2 * float(deviation.mean())), 0.0)
     covariance = ((part * scale).T @ (part * scale) / len(part)).numpy()
     kept = min(count, len(covariance))
-    variances, vectors = eigh(covariance, subset_by_index=(len(covariance) - kept, len(covariance) - 1))
+    with one_thread():
+        variances, vectors = eigh(covariance, subset_by_index=(len(covariance) - kept, len(covariance) - 1))
     size = max(float(variances.sum()), 0.0) / count or 1.0  # 1 if all numbers of a part are equal
     projection = scale[:, None] * torch.from_numpy(vectors) / size**0.5
     return nn.functional.pad(projection, (0, count - kept))
