@@ -1,6 +1,6 @@
 """Count the parts of a network given as canonical ONNX text, in a vector of fixed length.
 
-- Walks: up to four consecutive operators on a path; sums, ReLUs and other operators in ``operator_graph.PASSED`` are
+- Walks: up to four consecutive operators on a path; sums, ReLUs and other operators in ``operators.PASSED`` are
   skipped.
 - Neighbours: an operator with one or two of the operators that it reads or that read it.
 - Rows: operators with all their attributes.
@@ -55,7 +55,7 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
 
     Counts of walks, neighbours and rows have signs from a hash, so that names in the same column cancel on average.
 
-    Cost: 2 to 8 milliseconds per text.
+    Cost: 1 to 6 milliseconds per text.
     """
     counts = np.zeros((len(texts), NUM_COUNTS))
     for row, text in zip(counts, texts, strict=True):
@@ -128,8 +128,8 @@ def _num_channels(operator: Operator, before: Sequence[float]) -> float:
 def _log_counts(graphs: Sequence[BodyGraph]) -> FloatArray:
     """Return the (C,) logarithms of counts of all bodies of a text."""
     counts = np.zeros(NUM_COUNTS)
-    for graph in graphs[:1]:
-        counts += _counts(graph)
+    if graphs:
+        counts += _counts(graphs[0])
     for graph in graphs[1:]:
         counts += _counts_again(graph)
     counts[-NUM_TOTALS:] = np.log1p(counts[-NUM_TOTALS:])
