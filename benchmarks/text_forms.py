@@ -7,6 +7,7 @@ in the order of their first calls, operator by operator. They are not ONNX, so t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -54,17 +55,15 @@ def _written(bodies: Iterator[Iterator[str]]) -> str:
 
 
 def _named(body: NumberedBody) -> Iterator[str]:
-    names = [f"v{number}" for number in range(len(body.inputs), len(body.inputs) + sum(body.num_outputs))]
+    names = [f"v{len(body.inputs) + value}" for value in range(len(body.makers))]
     named = [*names, *reversed(body.inputs)]  # so that -1 is the first input
     yield f"{body.header} {' '.join(body.inputs)} to {' '.join(named[x] for x in body.outputs)}"
-    made = iter(names)
-    for operator, count, operands in zip(body.operators, body.num_outputs, body.operands, strict=True):
-        outputs = [next(made) for _ in range(count)]
+    for number, (operator, operands) in enumerate(zip(body.operators, body.operands, strict=True)):
+        outputs = names[bisect_left(body.makers, number) : bisect_right(body.makers, number)]
         yield f"{' '.join(outputs)} {operator.spelled} {' '.join(named[x] for x in operands)}"
 
 
 def _by_distance(body: NumberedBody) -> Iterator[str]:
     yield body.header
-    made = [row for row, count in enumerate(body.num_outputs, start=1) for _ in range(count)]
     for row, (operator, operands) in enumerate(zip(body.operators, body.operands, strict=True), start=1):
-        yield " ".join([operator.spelled, *(f"@{row - (made[x] if x >= 0 else 0)}" for x in operands)])
+        yield " ".join([operator.spelled, *(f"@{row - (body.makers[x] + 1 if x >= 0 else 0)}" for x in operands)])

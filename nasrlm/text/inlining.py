@@ -29,7 +29,7 @@ class NumberedBody:
         header: that of the body.
         inputs: names of the inputs.
         operators: V operators, in an order in which each comes after those that it reads.
-        num_outputs: (V,) numbers of values that the operators produce.
+        makers: for each value 0, 1, …, the number of the operator that produces it.
         operands: for each operator, the values that it reads.
         outputs: the values that the body returns.
     """
@@ -37,7 +37,7 @@ class NumberedBody:
     header: str
     inputs: Sequence[str]
     operators: Sequence[Operator]
-    num_outputs: Sequence[int]
+    makers: Sequence[int]
     operands: Sequence[Sequence[int]]
     outputs: Sequence[int]
 
@@ -71,20 +71,19 @@ def numbered(body: Body, operators: Sequence[Operator]) -> NumberedBody:
         OtherTextError: the body reads or returns a value that it does not produce, or produces one twice.
     """
     values = {x: ~number for number, x in enumerate(body.inputs)}
+    makers: list[int] = []
     operands: list[Sequence[int]] = []
-    count = 0
     try:
-        for line in body.lines:
+        for number, line in enumerate(body.lines):
             operands.append([values[x] for x in line.inputs])
             for x in line.outputs:
-                if values.setdefault(x, count) != count:
+                if values.setdefault(x, len(makers)) != len(makers):
                     raise OtherTextError
-                count += 1
+                makers.append(number)
         outputs = [values[x] for x in body.outputs]
     except KeyError as e:
         raise OtherTextError from e
-    num_outputs = [len(line.outputs) for line in body.lines]
-    return NumberedBody(body.header, body.inputs, operators, num_outputs, operands, outputs)
+    return NumberedBody(body.header, body.inputs, operators, makers, operands, outputs)
 
 
 def _is_short(bodies: Sequence[Body]) -> bool:
@@ -118,43 +117,39 @@ class _Writer:
 
     def __init__(self, functions: Mapping[str, Body]) -> None:
         self._functions = functions
-        self._blocks: dict[tuple[str, Arguments], tuple[NumberedBody, int]] = {}  # with the number of their values
+        self._blocks: dict[tuple[str, Arguments], NumberedBody] = {}
 
     def write(self, body: Body, given: Arguments) -> NumberedBody:
         """Write out the blocks of a body, given its arguments."""
         values = {x: ~number for number, x in enumerate(body.inputs)}
         operators: list[Operator] = []
-        num_outputs: list[int] = []
+        makers: list[int] = []
         operands: list[Sequence[int]] = []
-        count = 0
         for line in body.lines:
             operator = line.operator.with_values(given)
-            read = [values[x] for x in line.inputs]
+            read, number, value = [values[x] for x in line.inputs], len(operators), len(makers)
             if (callee := operator.callee) in self._functions:
-                block, num_values = self._block(callee, operator.arguments, len(read))
+                block = self._block(callee, operator.arguments, len(read))
                 operators += block.operators
-                num_outputs += block.num_outputs
-                operands += [[x + count if x >= 0 else read[~x] for x in inner] for inner in block.operands]
-                outputs = [x + count if x >= 0 else read[~x] for x in block.outputs]
-                count += num_values
+                makers += [number + maker for maker in block.makers]
+                operands += [[value + x if x >= 0 else read[~x] for x in inner] for inner in block.operands]
+                outputs = [value + x if x >= 0 else read[~x] for x in block.outputs]
             else:
                 operators.append(operator)
-                num_outputs.append(len(line.outputs))
+                makers += [number] * len(line.outputs)
                 operands.append(read)
-                outputs = list(range(count, count + len(line.outputs)))
-                count += len(outputs)
-            for x, value in zip(line.outputs, outputs, strict=True):
-                if values.setdefault(x, value) != value:
+                outputs = list(range(value, len(makers)))
+            for x, output in zip(line.outputs, outputs, strict=True):
+                if values.setdefault(x, output) != output:
                     raise OtherTextError
         outputs = [values[x] for x in body.outputs]
-        return NumberedBody(body.header, body.inputs, operators, num_outputs, operands, outputs)
+        return NumberedBody(body.header, body.inputs, operators, makers, operands, outputs)
 
-    def _block(self, name: str, given: Arguments, num_inputs: int) -> tuple[NumberedBody, int]:
-        """Return a block with its blocks written out, and the number of its values."""
+    def _block(self, name: str, given: Arguments, num_inputs: int) -> NumberedBody:
+        """Return a block with its blocks written out."""
         body = self._functions[name]
         if len(body.inputs) != num_inputs:
             raise OtherTextError
         if (name, given) not in self._blocks:
-            block = self.write(body, given)
-            self._blocks[name, given] = block, sum(block.num_outputs)
+            self._blocks[name, given] = self.write(body, given)
         return self._blocks[name, given]

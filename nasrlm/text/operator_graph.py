@@ -48,8 +48,7 @@ class BodyGraph(OperatorGraph):
     @classmethod
     def of(cls, body: NumberedBody) -> BodyGraph:
         """Return the graph of a body."""
-        maker = [number for number, count in enumerate(body.num_outputs, start=1) for _ in range(count)]
-        sources = [[maker[x] if x >= 0 else 0 for x in values] for values in (*body.operands, body.outputs)]
+        sources = [[body.makers[x] + 1 if x >= 0 else 0 for x in values] for values in (*body.operands, body.outputs)]
         labels = [INPUT, *[operator.label for operator in body.operators], OUTPUT]
         passed = [False, *[operator.is_passed for operator in body.operators], False]
         return cls(labels, passed, [[], *sources], body.header, body.operators)

@@ -16,10 +16,11 @@ ONNX that is not canonical, is not changed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 
 from nasrlm.text.bodies import is_executed
 from nasrlm.text.inlining import NumberedBody
@@ -74,13 +75,11 @@ def _postfix(body: NumberedBody, *, once: bool) -> list[str]:
 
     A single input that is read once is left out; an operator with several operands is followed by their number.
     """
-    maker = [number for number, count in enumerate(body.num_outputs) for _ in range(count)]
-    first = [*accumulate(body.num_outputs, initial=0)]  # value of each operator
-    length = _tree_lengths(body, maker)
+    makers, length = body.makers, _tree_lengths(body)
     read = [x for operands in body.operands for x in operands]
     times_read = Counter(x for x in read if x < 0)
-    uses = Counter([maker[x] for x in chain(body.outputs, read) if x >= 0])
-    whole_tree = not once and sum(length[maker[x]] if x >= 0 else 1 for x in body.outputs) <= MAX_TREE_LINES
+    uses = Counter([makers[x] for x in chain(body.outputs, read) if x >= 0])
+    whole_tree = not once and sum(length[makers[x]] if x >= 0 else 1 for x in body.outputs) <= MAX_TREE_LINES
     names: dict[int, int] = {}
     rows: list[str] = []
     stack: list[str | int] = [*reversed(body.outputs)]  # finished rows, and values
@@ -93,8 +92,8 @@ def _postfix(body: NumberedBody, *, once: bool) -> list[str]:
             if len(body.inputs) > 1 or times_read[x] > 1:
                 rows.append(body.inputs[~x])
             continue
-        number = maker[x]
-        if index := x - first[number]:
+        number = makers[x]
+        if index := x - bisect_left(makers, number):
             stack.append(f"output {index}")
         if number in names:
             stack.append(f"again {names[number]}")
@@ -109,9 +108,9 @@ def _postfix(body: NumberedBody, *, once: bool) -> list[str]:
     return rows
 
 
-def _tree_lengths(body: NumberedBody, maker: Sequence[int]) -> list[int]:
-    """Return the number of lines of every operator if nothing were shared; ``maker`` has the operator of each value."""
+def _tree_lengths(body: NumberedBody) -> list[int]:
+    """Return the number of lines of every operator if nothing were shared."""
     length: list[int] = []
     for operands in body.operands:
-        length.append(1 + sum([length[maker[x]] if x >= 0 else 1 for x in operands]))
+        length.append(1 + sum([length[body.makers[x]] if x >= 0 else 1 for x in operands]))
     return length
